@@ -2,7 +2,9 @@
 //! already pending for the volume).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use super::mutex::lock;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
@@ -38,7 +40,7 @@ impl KeyedLocks {
 
     /// Locks all keys, which must be distinct; `None`, and no key is locked, if one is locked in an incompatible mode.
     pub fn try_lock_all(&self, keys: Vec<(String, LockMode)>) -> Option<LockGuard> {
-        let mut held = self.lock();
+        let mut held = lock(&self.held);
         let is_free = |(key, mode): &(String, LockMode)| match held.get(key) {
             None => true,
             Some(Holders::Shared(_)) => *mode == LockMode::Shared,
@@ -59,15 +61,11 @@ impl KeyedLocks {
             keys: keys.into_iter().map(|(key, _)| key).collect(),
         })
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Holders>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        let mut held = self.locks.lock();
+        let mut held = lock(&self.locks.held);
         for key in &self.keys {
             match held.get_mut(key) {
                 Some(Holders::Shared(count)) if *count > 1 => *count -= 1,
@@ -129,6 +127,6 @@ mod tests {
     fn a_dropped_guard_releases_its_keys() {
         let locks = KeyedLocks::default();
         drop(locks.try_lock_all(keys(&[("a", LockMode::Shared), ("b", LockMode::Exclusive)])));
-        assert!(locks.lock().is_empty());
+        assert!(lock(&locks.held).is_empty());
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use super::mutex::lock;
 
 #[derive(Debug)]
 pub struct LogOnce<K = &'static str>(Mutex<HashMap<K, String>>);
@@ -21,20 +23,19 @@ impl<K: Eq + Hash> LogOnce<K> {
             self.clear(&key);
             return false;
         }
-        let mut messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut messages = lock(&self.0);
         let previous = messages.insert(key, message.to_owned());
         previous.is_none_or(|previous| previous != message)
     }
 
     /// Removes the message of the key; returns whether it had one.
     pub fn clear(&self, key: &K) -> bool {
-        let mut messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        messages.remove(key).is_some()
+        lock(&self.0).remove(key).is_some()
     }
 
     /// Removes the messages of all matching keys; returns whether there were any.
     pub fn clear_matching(&self, matches: impl Fn(&K) -> bool) -> bool {
-        let mut messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut messages = lock(&self.0);
         let before = messages.len();
         messages.retain(|key, _| !matches(key));
         messages.len() < before

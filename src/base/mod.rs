@@ -9,7 +9,7 @@ pub mod phase;
 pub use join::join_all;
 pub use lock::{KeyedLocks, LockGuard, LockMode};
 pub use log_once::LogOnce;
-pub use mutex::locked;
+pub use mutex::lock;
 pub use phase::{InPhase, Phase};
 // The client counts the same time and finishes its work in the same tasks.
 pub use ecs::base::{

@@ -8,9 +8,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("disk {disk} does not exist in this region, or this account may not see it")]
+    #[error("disk {disk} does not exist in this region, or the account has no access to it")]
     NoSuchDisk { disk: DiskId },
-    #[error("snapshot {snapshot} does not exist in this region, or this account may not see it")]
+    #[error("snapshot {snapshot} does not exist in this region, or the account has no access to it")]
     NoSuchSnapshot { snapshot: SnapshotId },
     #[error("disk {disk} cannot be attached to node {node}: node {holder} holds it")]
     InUseElsewhere {

@@ -3,7 +3,6 @@
 use std::fmt::{Debug, Display};
 use std::future::Future;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use ecs::{
     self, Client, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeSnapshotGroups,
@@ -53,31 +52,6 @@ pub(super) trait CreateRequest: Debug + Send + Sync {
         ecs: &Client,
         deadline: Deadline,
     ) -> impl Future<Output = ecs::Result<<Self::Row as OwnedResource>::Id>> + Send;
-}
-
-/// Whether the last listing exceeded the limit of lists filtered by tags, so that the next one omits the filter.
-#[derive(Debug, Default)]
-pub(super) struct TagFilter(AtomicBool);
-
-impl TagFilter {
-    pub(super) fn tags(&self, own: Tags) -> Tags {
-        if self.0.load(Ordering::Relaxed) {
-            Tags::new()
-        } else {
-            own
-        }
-    }
-
-    /// Records the number of owned rows. True if a list filtered by tags is truncated and must be repeated without a
-    /// filter.
-    pub(super) fn is_truncated(&self, filter: &Tags, rows: usize) -> bool {
-        let large = rows >= MAX_FILTERED_ROWS;
-        if self.0.swap(large, Ordering::Relaxed) != large {
-            let with = if large { "without" } else { "with" };
-            tracing::info!(rows, "listings now run {with} the filter by tags");
-        }
-        large && !filter.is_empty()
-    }
 }
 
 /// Each row: the type, its ID and kind, the other canaries, the query, and the create request.

@@ -18,11 +18,6 @@ use crate::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, InvalidId, SnapshotGroupId, SnapshotId, Tags, ZoneStock, tag,
 };
 
-const NO_ROWS: &str = "the list is empty: no such resource exists, or the action is denied";
-const NO_SYSTEM_DISK: &str =
-    "the list is empty, although each instance has a system disk; callers without permission get empty lists";
-const NOT_DENIED: &str = "not denied; cannot be verified without side effects";
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
     Allowed,
@@ -111,8 +106,23 @@ impl PermissionProbe {
         let snapshots = ecs.describe_snapshots(deadline, &snapshots).await;
         let groups = DescribeSnapshotGroups::default();
         let groups = ecs.describe_snapshot_groups(deadline, &groups).await;
+        let expected = match instance {
+            Some(_) => Expected::SystemDisks,
+            None => Expected::Perhaps,
+        };
+        let mut listed = read("DescribeDisks", rows(&disks), expected);
+        // If the list is empty, a dry run decides, unless the cloud ignores the parameter.
+        if disks.as_ref().is_ok_and(|page| page.rows.is_empty()) {
+            let query = DescribeDisks {
+                dry_run: true,
+                ..DescribeDisks::default()
+            };
+            if let Err(error) = ecs.describe_disks(deadline, &query).await {
+                listed = write("DescribeDisks", Err(error));
+            }
+        }
         let mut actions = vec![
-            self.disks(deadline, &disks, instance.is_some()).await,
+            listed,
             read("DescribeInstances", rows(&instances), Expected::Always),
             read("DescribeAvailableResource", stock.as_deref(), Expected::Always),
             read("DescribeSnapshots", rows(&snapshots), Expected::Perhaps),
@@ -141,27 +151,6 @@ impl PermissionProbe {
             }
         }
         (actions, stock.unwrap_or_default())
-    }
-
-    /// Judges the list of disks. If it is empty, a dry run decides, unless the cloud ignores the parameter.
-    async fn disks(&self, deadline: Deadline, listed: &ecs::Result<Page<Disk>>, has_instances: bool) -> ActionAccess {
-        const ACTION: &str = "DescribeDisks";
-        let expected = match has_instances {
-            true => Expected::SystemDisks,
-            false => Expected::Perhaps,
-        };
-        let judged = read(ACTION, rows(listed), expected);
-        if !listed.as_ref().is_ok_and(|page| page.rows.is_empty()) {
-            return judged;
-        }
-        let query = DescribeDisks {
-            dry_run: true,
-            ..DescribeDisks::default()
-        };
-        match self.ecs.describe_disks(deadline, &query).await {
-            Ok(_) => judged,
-            Err(error) => write(ACTION, Err(error)),
-        }
     }
 
     /// Writes on IDs that the cloud never assigns. The first two would change nothing even if the disk existed: a dry
@@ -292,8 +281,12 @@ fn read<T>(action: &'static str, outcome: std::result::Result<&[T], &ecs::Error>
         (Ok(_), Expected::Always) => {
             Access::Denied("the list is empty, as the cloud responds to callers without permission".to_owned())
         }
-        (Ok(_), Expected::SystemDisks) => Access::ProbablyDenied(NO_SYSTEM_DISK),
-        (Ok(_), Expected::Perhaps) => Access::Unknown(NO_ROWS),
+        (Ok(_), Expected::SystemDisks) => Access::ProbablyDenied(
+            "the list is empty, although each instance has a system disk; callers without permission get empty lists",
+        ),
+        (Ok(_), Expected::Perhaps) => {
+            Access::Unknown("the list is empty: no such resource exists, or the action is denied")
+        }
     };
     ActionAccess { action, access }
 }
@@ -338,6 +331,6 @@ fn of_error(error: &ecs::Error) -> Access {
         | Kind::Quota
         | Kind::Precondition
         | Kind::OutOfRange
-        | Kind::Invalid => Access::Unknown(NOT_DENIED),
+        | Kind::Invalid => Access::Unknown("not denied; cannot be verified without side effects"),
     }
 }

@@ -6,14 +6,14 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use ecs::{Error, Kind, Result};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
-use crate::base::Deadline;
+use crate::base::{Deadline, lock};
 
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(12);
@@ -68,7 +68,7 @@ impl<K: Eq + Hash + Clone + Send + Sync> Refusals<K> {
 
     /// Waits until the order is due. Returns the last refusal immediately if that is after the deadline.
     pub(super) async fn wait_due(&self, deadline: Deadline, key: &K) -> Result<()> {
-        let due = match self.lock().get(key) {
+        let due = match lock(&self.0).get(key) {
             Some(refusal) if refusal.pause() > deadline.remaining() => return Err(refusal.repeat()),
             Some(refusal) => refusal.due,
             None => return Ok(()),
@@ -82,7 +82,7 @@ impl<K: Eq + Hash + Clone + Send + Sync> Refusals<K> {
         if !is_refusal(error) {
             return;
         }
-        let mut refusals = self.lock();
+        let mut refusals = lock(&self.0);
         refusals.retain(|_, refusal| refusal.due.elapsed() <= MEMORY);
         let now = Instant::now();
         let refusal = refusals.entry(key.clone()).or_insert_with(|| Refusal {
@@ -98,11 +98,7 @@ impl<K: Eq + Hash + Clone + Send + Sync> Refusals<K> {
     }
 
     pub(super) fn record_success(&self, key: &K) {
-        self.lock().remove(key);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, Refusal>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).remove(key);
     }
 }
 

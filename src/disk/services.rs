@@ -22,8 +22,8 @@ use crate::model::{ClusterId, InstanceId};
 #[derive(Debug)]
 pub struct DiskServices {
     pub provisioner: Provisioner,
-    pub attacher: Arc<Attacher>,
-    pub detacher: Arc<Detacher>,
+    pub attacher: Attacher,
+    pub detacher: Detacher,
     pub publisher: Publisher,
     pub snapshotter: Arc<Snapshotter>,
     pub resizer: Resizer,

@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use super::error::{HostError, IoResult, Result};
 use super::exclusive;
-use crate::base::{Deadline, locked};
+use crate::base::{Deadline, lock};
 
 const MAX_CALLS: usize = 24;
 const MAX_SLOW_CALLS: usize = 26;
@@ -62,21 +62,21 @@ impl Running {
 
 impl Calls {
     fn of(key: String) -> Arc<Self> {
-        let mut keys = locked(&KEYS);
+        let mut keys = lock(&KEYS);
         keys.retain(|_, calls| Arc::strong_count(calls) > 1);
         Arc::clone(keys.entry(key).or_default())
     }
 
     /// Changes the state of the call that has been running since then, if it still runs.
     fn update(&self, since: Instant, change: impl FnOnce(&mut Running)) {
-        let mut running = locked(&self.running);
+        let mut running = lock(&self.running);
         if let Some(running) = running.as_mut().filter(|call| call.since == since) {
             change(running);
         }
     }
 
     fn hung(&self) -> Option<Duration> {
-        let running = locked(&self.running);
+        let running = lock(&self.running);
         let left = running.as_ref().filter(|running| running.is_given_up)?;
         Some(left.since.elapsed()).filter(|lasts| *lasts >= HUNG)
     }
@@ -152,7 +152,7 @@ pub(super) async fn keyed<T: Send + 'static>(
     let permit = deadline.bound(PERMITS.acquire()).await;
     let permit = permit.map_err(|_| timed_out())?;
     let since = Instant::now();
-    *locked(&calls.running) = Some(Running {
+    *lock(&calls.running) = Some(Running {
         since,
         is_given_up: false,
         permit: permit.expect("the semaphore is never closed"),
@@ -163,7 +163,7 @@ pub(super) async fn keyed<T: Send + 'static>(
     };
     let mut task = tokio::task::spawn_blocking(move || {
         let result = call(&own_path);
-        *locked(&calls.running) = None;
+        *lock(&calls.running) = None;
         drop(exclusive);
         result
     });
@@ -229,7 +229,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         // Until the threads of the calls have ended.
-        while locked(&KEYS).contains_key(PATH) {
+        while lock(&KEYS).contains_key(PATH) {
             tokio::task::yield_now().await;
             let _ = Calls::of("/hangs/other".to_owned());
         }

@@ -13,7 +13,7 @@ use super::blocking::blocking;
 use super::device_sequence::DeviceSequence;
 use super::error::{HostError, Result};
 use super::sysfs::{attribute, is_virtual, names};
-use crate::base::{Deadline, join_all, locked};
+use crate::base::{Deadline, join_all, lock};
 use crate::model::Serial;
 
 /// How long callers wait for the serial; a working disk reports it within a millisecond.
@@ -69,7 +69,7 @@ impl Serials {
             None => {
                 let sorted = names(block)?;
                 let is_listed = |name: &String| sorted.binary_search(name).is_ok();
-                locked(&self.0).retain(|name, _| is_listed(name));
+                lock(&self.0).retain(|name, _| is_listed(name));
                 sorted
             }
         };
@@ -104,7 +104,7 @@ impl Serials {
     fn read(&self, dir: &Path, name: &str, requested: Instant) -> Result<()> {
         let sequence = DeviceSequence::read(dir, name)?;
         let is_new = |last: &LastRead| last.at >= requested && last.sequence == sequence;
-        if locked(&self.0).get(name).is_some_and(is_new) {
+        if lock(&self.0).get(name).is_some_and(is_new) {
             return Ok(());
         }
         let at = Instant::now();
@@ -115,7 +115,7 @@ impl Serials {
         // Another device may have the name by now.
         if DeviceSequence::read(dir, name)? == sequence {
             let read = LastRead { sequence, serial, at };
-            locked(&self.0).insert(name.to_owned(), read);
+            lock(&self.0).insert(name.to_owned(), read);
         }
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Serials {
         if is_virtual(name) {
             return SerialState::None;
         }
-        match locked(&self.0).get(name) {
+        match lock(&self.0).get(name) {
             Some(last) if last.sequence == sequence => {
                 let serial = last.serial.clone();
                 serial.map_or(SerialState::None, SerialState::Known)

@@ -36,13 +36,9 @@ impl FromStr for DriverName {
     type Err = InvalidDriverName;
 
     fn from_str(text: &str) -> Result<Self, InvalidDriverName> {
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        let is_part = |part: &str| {
-            let bytes = part.as_bytes();
-            let ends = [bytes.first(), bytes.last()];
-            ends.iter().all(|end| end.is_some_and(|byte| plain(*byte)))
-                && bytes.iter().all(|byte| plain(*byte) || *byte == b'-')
-        };
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let is_part =
+            |part: &str| part.starts_with(plain) && part.ends_with(plain) && part.chars().all(|c| plain(c) || c == '-');
         if text.len() <= LONGEST && text.split('.').all(is_part) {
             Ok(Self(text.to_owned()))
         } else {

@@ -43,6 +43,9 @@ pub struct Document {
 impl Document {
     /// Parses the file. Unknown fields and categories are skipped, and so are types that are
     /// unusable without them; [`Self::skipped`] lists them.
+    ///
+    /// # Errors
+    /// It is not JSON, or has no object of types.
     pub fn read(text: &str) -> Result<Self> {
         let document: Value =
             serde_json::from_str(text).map_err(|error| InvalidTypes(format!("invalid JSON: {error}")))?;
@@ -104,16 +107,6 @@ impl Document {
 
     pub fn text(&self) -> String {
         format!("{:#}\n", Value::Object(self.fields.clone()))
-    }
-}
-
-impl InstanceTypes {
-    /// Parses the file, as [`Document::read`] does.
-    ///
-    /// # Errors
-    /// It is not JSON, or has no object of types.
-    pub fn parse(text: &str) -> Result<Self> {
-        Document::read(text).map(|document| document.types)
     }
 }
 
@@ -209,7 +202,7 @@ mod tests {
             types.0.insert(name.to_owned(), limits);
         }
         let text = Document::default().with(&types).text();
-        assert_eq!(InstanceTypes::parse(&text), Ok(types));
+        assert_eq!(*Document::read(&text).unwrap().types(), types);
     }
 
     #[test]
@@ -300,7 +293,7 @@ mod tests {
         let merged = Document::default().with(&there).with(&new);
         assert_eq!(*merged.types(), wanted);
         assert_eq!(merged.with(&new), merged);
-        assert_eq!(InstanceTypes::parse(&merged.text()), Ok(wanted));
+        assert_eq!(*Document::read(&merged.text()).unwrap().types(), wanted);
     }
 
     #[test]

@@ -15,60 +15,48 @@ pub struct InvalidMountFlag {
 }
 
 /// Denied options, by name or with their value, and the reason.
-const DENIED: [(&[&str], &str); 14] = [
+const DENIED: [(&str, &str); 14] = [
     (
-        &["nobarrier", "barrier", "journal_async_commit"],
+        "nobarrier barrier journal_async_commit",
         "without write barriers, a crash of the host can damage the filesystem",
     ),
     (
-        &["data=writeback"],
+        "data=writeback",
         "after a crash, files can contain old data of other files",
     ),
     (
-        &["errors=continue"],
+        "errors=continue",
         "the filesystem would be written to after an error, which spreads the damage",
     ),
     (
-        &["errors=panic", "fatal_errors=panic"],
+        "errors=panic fatal_errors=panic",
         "an error of one volume would stop the node",
     ),
-    (&["abort"], "it aborts the journal"),
-    (&["sb"], "another superblock is for the repair of a filesystem"),
+    ("abort", "it aborts the journal"),
+    ("sb", "another superblock is for the repair of a filesystem"),
     (
-        &["device", "logdev", "rtdev", "journal_dev", "journal_path"],
+        "device logdev rtdev journal_dev journal_path",
         "it names another device than the volume's",
     ),
-    (&["degraded"], "a volume is one complete device"),
+    ("degraded", "a volume is one complete device"),
     (
-        &["subvol", "subvolid"],
+        "subvol subvolid",
         "the volume is the whole filesystem; use subPath for a directory of it",
     ),
     (
-        &["test_dummy_encryption"],
+        "test_dummy_encryption",
         "it encrypts files with a known key, for tests of the kernel",
     ),
     (
-        &["fc_debug_max_replay", "fc_debug_force"],
+        "fc_debug_max_replay fc_debug_force",
         "it limits the replay of the journal, for tests of the kernel",
     ),
+    ("remount bind rbind move", "it is an operation, not an option"),
     (
-        &["remount", "bind", "rbind", "move"],
-        "it is an operation, not an option",
-    ),
-    (
-        &[
-            "shared",
-            "rshared",
-            "slave",
-            "rslave",
-            "private",
-            "rprivate",
-            "unbindable",
-            "runbindable",
-        ],
+        "shared rshared slave rslave private rprivate unbindable runbindable",
         "mount propagation is a setting of the pod",
     ),
-    (&["loop", "offset", "sizelimit"], "the volume is the whole device"),
+    ("loop offset sizelimit", "the volume is the whole device"),
 ];
 
 /// Harmless values of denied options.
@@ -90,12 +78,7 @@ const USERSPACE: [&str; 10] = [
 ];
 
 /// Options that mount(8) replaces: what a user may mount is restricted.
-const REPLACED: [(&str, &[&str]); 4] = [
-    ("user", &["noexec", "nosuid", "nodev"]),
-    ("users", &["noexec", "nosuid", "nodev"]),
-    ("owner", &["nosuid", "nodev"]),
-    ("group", &["nosuid", "nodev"]),
-];
+const REPLACED: [(&str, &str); 2] = [("user users", "noexec nosuid nodev"), ("owner group", "nosuid nodev")];
 
 impl MountFlags {
     /// Options with an SELinux label for all files of a filesystem (mount(8)). Only their values are quoted.
@@ -119,9 +102,10 @@ impl MountFlags {
                 if let Some(reason) = contradiction.or_else(|| defect(option)) {
                     return Err(refused(option, reason));
                 }
-                let replaced = REPLACED.iter().find(|(of, _)| *of == name(option));
-                let passed = replaced.map_or(vec![option], |(_, with)| with.to_vec());
-                options.extend(passed.into_iter().map(str::to_owned));
+                match REPLACED.iter().find(|(of, _)| words(of).any(|of| of == name(option))) {
+                    Some((_, with)) => options.extend(words(with).map(str::to_owned)),
+                    None => options.push(option.to_owned()),
+                }
             }
         }
         Ok(Self(options))
@@ -174,6 +158,10 @@ fn split(entry: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+fn words(list: &str) -> impl Iterator<Item = &str> {
+    list.split(' ')
+}
+
 fn name(option: &str) -> &str {
     option.split('=').next().unwrap_or_default()
 }
@@ -193,8 +181,8 @@ fn defect(option: &str) -> Option<&'static str> {
     if option.contains('"') && !MountFlags::is_label(option) {
         return Some("only the values of SELinux labels can be quoted");
     }
-    let denies = |name_or_option: &&str| [option, name(option)].contains(name_or_option);
-    let denied = DENIED.iter().find(|(list, _)| list.iter().any(&denies));
+    let denies = |denied: &str| [option, name(option)].contains(&denied);
+    let denied = DENIED.iter().find(|(list, _)| words(list).any(denies));
     denied.filter(|_| !ALLOWED.contains(&option)).map(|(_, reason)| *reason)
 }
 

@@ -33,81 +33,56 @@ pub struct Performance {
     pub write: Throughput,
 }
 
-/// `min(base + slope C, most)` for C GiB.
-#[derive(Debug, Clone, Copy)]
-struct Linear {
-    base: u32,
-    slope: u32,
-    most: u32,
-}
-
-impl Linear {
-    const fn new(base: u32, slope: u32, most: u32) -> Self {
-        Self { base, slope, most }
-    }
-
-    fn at(self, size: Gib) -> u32 {
-        let grown = self.base.saturating_add(self.slope.saturating_mul(size.0));
-        grown.min(self.most)
-    }
-}
-
 impl Performance {
     /// The performance of a disk without bursts; `None` if the cloud documents no formula. The level is that of a
-    /// `cloud_essd` (default PL1), the IOPS are the provisioned ones of a `cloud_auto`.
+    /// `cloud_essd` (default PL1), the IOPS are the provisioned ones of a `cloud_auto`. Most values grow linearly with
+    /// the size in GiB, up to a maximum.
     pub fn of(category: &Category, level: Option<PerformanceLevel>, provisioned_iops: u32, size: Gib) -> Option<Self> {
-        let same = |iops: Linear, throughput: Linear| {
-            let (iops, throughput) = (iops.at(size), throughput.at(size));
-            Some(Self::new(iops, iops, throughput, throughput))
-        };
-        match category {
-            Category::CloudEfficiency => same(Linear::new(1800, 8, 5000), Linear::new(100_000, 150, 140_000)),
-            Category::CloudEssdEntry => same(Linear::new(1800, 8, 6000), Linear::new(100_000, 150, 150_000)),
-            Category::CloudSsd => same(Linear::new(1800, 30, 25_000), Linear::new(120_000, 500, 300_000)),
+        let linear = |base: u32, slope: u32, most: u32| base.saturating_add(slope.saturating_mul(size.0)).min(most);
+        let same = |iops, throughput| [iops, iops, throughput, throughput];
+        let pl1_throughput = linear(120_000, 500, 350_000);
+        let pl1 = same(linear(1800, 50, 50_000), pl1_throughput);
+        let [read_iops, write_iops, read, write] = match category {
+            Category::CloudEfficiency => same(linear(1800, 8, 5000), linear(100_000, 150, 140_000)),
+            Category::CloudEssdEntry => same(linear(1800, 8, 6000), linear(100_000, 150, 150_000)),
+            Category::CloudSsd => same(linear(1800, 30, 25_000), linear(120_000, 500, 300_000)),
             Category::CloudEssd => match level.unwrap_or(PerformanceLevel::Pl1) {
-                PerformanceLevel::Pl0 => same(Linear::new(1800, 12, 10_000), Linear::new(100_000, 250, 180_000)),
-                PerformanceLevel::Pl1 => same(PL1_IOPS, PL1_THROUGHPUT),
-                PerformanceLevel::Pl2 => same(Linear::new(1800, 50, 100_000), Linear::new(120_000, 500, 750_000)),
-                PerformanceLevel::Pl3 => same(Linear::new(1800, 50, 1_000_000), Linear::new(120_000, 500, 4_000_000)),
+                PerformanceLevel::Pl0 => same(linear(1800, 12, 10_000), linear(100_000, 250, 180_000)),
+                PerformanceLevel::Pl1 => pl1,
+                PerformanceLevel::Pl2 => same(linear(1800, 50, 100_000), linear(120_000, 500, 750_000)),
+                PerformanceLevel::Pl3 => same(linear(1800, 50, 1_000_000), linear(120_000, 500, 4_000_000)),
             },
-            Category::CloudRegionalDiskAuto => same(PL1_IOPS, PL1_THROUGHPUT),
+            Category::CloudRegionalDiskAuto => pl1,
             Category::CloudAuto => {
                 let iops = auto_baseline_iops(size).saturating_add(provisioned_iops);
                 // 16 KiB for each provisioned I/O, at most 4096 MB/s in total.
                 let more = provisioned_iops.saturating_mul(1000) / 64;
-                let base = PL1_THROUGHPUT.at(size).max(125_000);
-                let throughput = base.saturating_add(more).min(4_096_000);
-                Some(Self::new(iops, iops, throughput, throughput))
+                let base = pl1_throughput.max(125_000);
+                same(iops, base.saturating_add(more).min(4_096_000))
             }
-            Category::EphemeralStandard => Some(Self::new(
-                Linear::new(0, 100, 820_000).at(size),
-                Linear::new(0, 20, 160_000).at(size),
-                Linear::new(0, 800, 4_096_000).at(size),
-                Linear::new(0, 400, 2_048_000).at(size),
-            )),
-            Category::EphemeralPremium => Some(Self::new(
-                Linear::new(0, 300, 1_000_000).at(size),
-                Linear::new(0, 150, 500_000).at(size),
-                Linear::new(0, 1600, 4_096_000).at(size),
-                Linear::new(0, 1000, 2_048_000).at(size),
-            )),
-            Category::Cloud | Category::CloudEssdXc0 | Category::CloudEssdXc1 | Category::Other(_) => None,
-        }
-    }
-
-    fn new(read_iops: u32, write_iops: u32, read: u32, write: u32) -> Self {
+            Category::EphemeralStandard => [
+                linear(0, 100, 820_000),
+                linear(0, 20, 160_000),
+                linear(0, 800, 4_096_000),
+                linear(0, 400, 2_048_000),
+            ],
+            Category::EphemeralPremium => [
+                linear(0, 300, 1_000_000),
+                linear(0, 150, 500_000),
+                linear(0, 1600, 4_096_000),
+                linear(0, 1000, 2_048_000),
+            ],
+            Category::Cloud | Category::CloudEssdXc0 | Category::CloudEssdXc1 | Category::Other(_) => return None,
+        };
         let throughput = |kb_per_second| Throughput { kb_per_second };
-        Self {
+        Some(Self {
             read_iops,
             write_iops,
             read: throughput(read),
             write: throughput(write),
-        }
+        })
     }
 }
-
-const PL1_IOPS: Linear = Linear::new(1800, 50, 50_000);
-const PL1_THROUGHPUT: Linear = Linear::new(120_000, 500, 350_000);
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use super::attach_limits::InstanceTypeLimits;
 use super::observe::quick;
 use super::staged::{StagedRecord, StagedRecords};
 use super::{NodeSettings, Result};
-use crate::base::{LogOnce, error_chain, locked};
+use crate::base::{LogOnce, error_chain, lock};
 use crate::linux::{Device, HostError, Mount};
 use crate::model::{Category, DriverName, InstanceId, ZoneId};
 
@@ -56,7 +56,7 @@ impl NodeInfoReporter {
             Some(limits) if self.settings.categories.is_empty() => limits.categories,
             _ => self.settings.categories.clone(),
         };
-        locked(&self.reported_categories).clone_from(&categories);
+        lock(&self.reported_categories).clone_from(&categories);
         Ok(NodeInfo {
             id: self.settings.id.clone(),
             zone: self.settings.zone.clone(),
@@ -71,7 +71,7 @@ impl NodeInfoReporter {
     }
 
     pub fn reported_categories(&self) -> Vec<Category> {
-        locked(&self.reported_categories).clone()
+        lock(&self.reported_categories).clone()
     }
 
     /// The categories that NodeGetInfo would return now; empty if the attach limits of the instance type are unknown.

@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
 use super::observe::{CallContext, quick};
 use super::volume_operations::{VolumeOperations, hung};
 use super::{Error, Result};
-use crate::base::{Deadline, error_chain, locked};
+use crate::base::{Deadline, error_chain, lock};
 use crate::linux::{Device, HostError, IoStatistics};
 use crate::model::DiskId;
 
@@ -83,7 +83,7 @@ impl IoWatch {
             };
             let (completed, since) = *first.get_or_insert_with(|| {
                 // A count that differs from that of an earlier check does not show that the device responds now.
-                let known = locked(&self.unresponsive).get(call.id()).copied();
+                let known = lock(&self.unresponsive).get(call.id()).copied();
                 let same = known.filter(|(completed, _)| *completed == now.completed);
                 same.unwrap_or_else(|| (now.completed, Instant::now()))
             });
@@ -96,12 +96,12 @@ impl IoWatch {
             let hung_device = (device.to_string(), since);
             self.operations.set_hung(call.id(), Some(hung_device));
             if deadline.remaining() <= MARGIN {
-                locked(&self.unresponsive).insert(call.id().clone(), (completed, since));
+                lock(&self.unresponsive).insert(call.id().clone(), (completed, since));
                 let progress = format!("{} waits for it", call.operation);
                 return Err(hung(call.id(), device, since.elapsed(), &progress));
             }
         }
-        locked(&self.unresponsive).remove(call.id());
+        lock(&self.unresponsive).remove(call.id());
         self.operations.set_hung(call.id(), None);
         Ok(())
     }
@@ -177,7 +177,7 @@ impl IoWatch {
 
     /// Removes the observations of an unstaged volume.
     pub(super) fn forget(&self, volume: &DiskId) {
-        locked(&self.unresponsive).remove(volume);
+        lock(&self.unresponsive).remove(volume);
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Error, Result};
-use crate::base::{Deadline, Tasks, error_chain, locked};
+use crate::base::{Deadline, Tasks, error_chain, lock};
 use crate::model::{DiskId, Failure};
 
 /// An error at the deadline that names the awaited condition arrives within this time.
@@ -44,7 +44,7 @@ struct Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        locked(&self.operations.running).remove(&self.volume);
+        lock(&self.operations.running).remove(&self.volume);
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) struct StepGuard<'a> {
 
 impl Drop for StepGuard<'_> {
     fn drop(&mut self) {
-        if let Some(running) = locked(&self.operations.running).get_mut(self.volume) {
+        if let Some(running) = lock(&self.operations.running).get_mut(self.volume) {
             running.step = self.outer.take();
         }
     }
@@ -100,12 +100,12 @@ impl VolumeOperations {
         }
         match tokio::time::timeout(GRACE, task).await {
             Ok(result) => result,
-            Err(_) => Err(pending(volume, locked(&self.running).get(volume))),
+            Err(_) => Err(pending(volume, lock(&self.running).get(volume))),
         }
     }
 
     fn begin(&self, volume: &DiskId, operation: &'static str) -> Result<Guard> {
-        let mut all = locked(&self.running);
+        let mut all = lock(&self.running);
         if let Some(running) = all.get(volume) {
             return Err(pending(volume, Some(running)));
         }
@@ -124,7 +124,7 @@ impl VolumeOperations {
 
     /// Names a step of the running operation that can take long.
     pub(super) fn step<'a>(&'a self, volume: &'a DiskId, step: String) -> StepGuard<'a> {
-        let mut all = locked(&self.running);
+        let mut all = lock(&self.running);
         let running = all.get_mut(volume);
         let outer = running.and_then(|running| running.step.replace((step, Instant::now())));
         StepGuard {
@@ -136,7 +136,7 @@ impl VolumeOperations {
 
     /// Records since when the device of the volume has completed no I/O; `None` if it completes I/O.
     pub(super) fn set_hung(&self, volume: &DiskId, hung: Option<(String, Instant)>) {
-        if let Some(running) = locked(&self.running).get_mut(volume) {
+        if let Some(running) = lock(&self.running).get_mut(volume) {
             running.hung = hung;
         }
     }

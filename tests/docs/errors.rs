@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use diskplugin::disk::Error;
-use diskplugin::model::Failure;
+use diskplugin::model::{Failure, FailureKind};
 
 use crate::page::{list_item, root};
 
@@ -25,15 +25,27 @@ pub(crate) fn assert_generated(path: PathBuf, wanted: &str) {
     assert_eq!(found, wanted, "{}", path.display());
 }
 
+/// The gRPC code of the kind in the notation of the pages, such as `NOT_FOUND`.
+pub(crate) fn code_name(kind: FailureKind) -> String {
+    let mut name = String::new();
+    for letter in format!("{kind:?}").chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_uppercase());
+    }
+    name
+}
+
 #[test]
 fn the_page_has_every_failure_by_its_code() {
     let path = root().join("docs/reference/errors.md");
     let text = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
-    let mut names: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for failure in Failure::ALL {
-        let (name, code) = (failure.name(), failure.kind().code_name());
+        let (name, code) = (failure.name(), code_name(failure.kind()));
         let link = format!("[`{name}`](failures.md#{})", name.to_lowercase());
         names.entry(code).or_default().push(link);
     }
@@ -94,7 +106,7 @@ fn sections() -> String {
             ("Meaning", failure.description()),
             ("Cause", &cause(&own)),
             ("Action", failure.advice()),
-            ("gRPC code", &format!("`{}`: {callers}", failure.kind().code_name())),
+            ("gRPC code", &format!("`{}`: {callers}", code_name(failure.kind()))),
         ] {
             text += &item(title, content);
         }
@@ -147,7 +159,7 @@ fn outcome(action: &'static str, status: u16, code: &str) -> String {
         source,
     };
     let failure = error.failure();
-    let grpc = failure.kind().code_name();
+    let grpc = code_name(failure.kind());
     format!("{kind:?} {grpc} {}", failure.name())
 }
 

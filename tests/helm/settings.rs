@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::CommandFactory as _;
 use diskplugin::app::{Cli, ControllerCli, NodeCli};
-use diskplugin::model::instance_types::InstanceTypes;
+use diskplugin::model::instance_types::Document;
 use serde_json::json;
 
 use crate::render::{Object, all, list, one, texts, variant};
@@ -50,7 +50,7 @@ fn node_plugin_parses_the_rendered_instance_types() {
     let objects = variant("full");
     let content = |object: &Object| object.body.pointer("/data/instance-types.json").cloned();
     let content = objects.iter().find_map(content).unwrap();
-    let types = InstanceTypes::parse(content.as_str().unwrap()).unwrap();
+    let types = Document::read(content.as_str().unwrap()).unwrap().types().clone();
     assert_eq!(types.0["ecs.g6.large"].disk_quantity, 17);
     assert_eq!(types.0["ecs.g6.large"].categories.len(), 2);
 }

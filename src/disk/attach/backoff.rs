@@ -8,7 +8,7 @@
 //! requested. No call waits for a stalled instance: a call sends its request if it can do so immediately, and returns.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ecs::poll::OVERDUE;
@@ -16,7 +16,7 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 use tokio::time::Instant;
 
 use super::target::AttachOperation;
-use crate::base::{Deadline, Elapsed};
+use crate::base::{Deadline, Elapsed, lock};
 use crate::disk::backoff::Backoff;
 use crate::model::{Failure, InstanceId};
 
@@ -64,7 +64,7 @@ pub(super) type RetryPermit = OwnedMutexGuard<()>;
 
 impl InstanceBackoffs {
     pub(super) fn get(&self, node: &InstanceId, operation: AttachOperation) -> Arc<InstanceBackoff> {
-        let mut nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut nodes = lock(&self.0);
         nodes.retain(|_, node| Arc::strong_count(node) > 1 || node.state.borrow().is_needed());
         Arc::clone(nodes.entry((node.clone(), operation)).or_default())
     }

@@ -208,7 +208,7 @@ impl Detacher {
         let Target { deadline, disk, .. } = target;
         let found = match rejection.condition() {
             Condition::NoSuchDisk => disks.confirm_named_missing(deadline, disk).await,
-            // The code says so, and no read with a canary contradicts it.
+            // The code states it, and no read with a canary contradicts it.
             _ => disks.find(deadline, disk).await,
         };
         match found.map_err(wait(target.step(Detach)))? {

@@ -48,14 +48,11 @@ use attachments::Attachments;
 pub(super) fn services(
     shared: &Dependencies,
     instances: Poller<InstanceId, Instance>,
-) -> (Arc<Attacher>, Arc<Detacher>, Publisher) {
+) -> (Attacher, Detacher, Publisher) {
     let shared = Arc::new(Attachments::new(shared, instances));
-    let attacher = Arc::new(Attacher(Arc::clone(&shared)));
-    let detacher = Arc::new(Detacher(Arc::clone(&shared)));
-    let publisher = Publisher {
-        shared,
-        attacher: Arc::clone(&attacher),
-        detacher: Arc::clone(&detacher),
-    };
-    (attacher, detacher, publisher)
+    (
+        Attacher(Arc::clone(&shared)),
+        Detacher(Arc::clone(&shared)),
+        Publisher(shared),
+    )
 }

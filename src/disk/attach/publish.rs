@@ -37,38 +37,34 @@ pub struct PublishRequest {
 }
 
 #[derive(Debug)]
-pub struct Publisher {
-    pub(super) shared: Arc<Attachments>,
-    pub(super) attacher: Arc<Attacher>,
-    pub(super) detacher: Arc<Detacher>,
-}
+pub struct Publisher(pub(super) Arc<Attachments>);
 
 impl Publisher {
     /// As [`Attacher::attach`], with an access mode. Fails if the disk does not support it, or is attached with another
     /// one.
     pub async fn publish(&self, deadline: Deadline, wanted: &PublishRequest) -> Result<Disk> {
         let PublishRequest { disk, node, .. } = wanted;
-        let target = self.shared.target(deadline, disk, node);
-        let journal = &self.shared.journal;
+        let target = self.0.target(deadline, disk, node);
+        let journal = &self.0.journal;
         if let Some(row) = self.published(target, wanted).await? {
             return Ok(row);
         }
         let (mut is_tagged, mut was_cleared) = (false, false);
         if wanted.read_only || wanted.multi_attach || wanted.access != NodeAccess::SingleNode {
-            let row = read_disk(&self.shared.disks, deadline, disk).await?;
+            let row = read_disk(&self.0.disks, deadline, disk).await?;
             self.check_access(target, &row, wanted)?;
-            let is_attached = self.shared.is_attached(target, &row) || journal.attached.is_recent(disk, node);
+            let is_attached = self.0.is_attached(target, &row) || journal.attached.is_recent(disk, node);
             is_tagged = is_read_only(&row, node);
             // A leftover tag is removed before the attach, so that it cannot remain after a crash.
             if !is_attached && is_tagged != wanted.read_only {
-                read_only::set(&self.shared, target, wanted.read_only).await?;
+                read_only::set(&self.0, target, wanted.read_only).await?;
                 (is_tagged, was_cleared) = (wanted.read_only, !wanted.read_only);
             }
         }
-        let (row, is_by_this_call) = self.attacher.attach_target(target).await?;
+        let (row, is_by_this_call) = Attacher(Arc::clone(&self.0)).attach_target(target).await?;
         if let Err(error) = self.check_attached(target, &row, wanted) {
             if is_by_this_call {
-                self.detacher.detach_target(target).await?;
+                Detacher(Arc::clone(&self.0)).detach_target(target).await?;
             }
             return Err(error);
         }
@@ -77,9 +73,9 @@ impl Publisher {
         }
         let is_tagged = is_tagged || !was_cleared && is_read_only(&row, node);
         if is_tagged != wanted.read_only && is_by_this_call {
-            read_only::set(&self.shared, target, wanted.read_only).await?;
+            read_only::set(&self.0, target, wanted.read_only).await?;
         } else if is_tagged != wanted.read_only {
-            read_only::check(&self.shared, target, wanted.read_only).await?;
+            read_only::check(&self.0, target, wanted.read_only).await?;
         }
         journal.published.record(disk, node);
         Ok(row)
@@ -88,11 +84,11 @@ impl Publisher {
     /// The row of a disk that this process has already published, if it shows the requested attachment. csi-attacher
     /// publishes again what it does not find in ListVolumes, and `AttachDisk` would only be rejected.
     async fn published(&self, target: Target<'_>, wanted: &PublishRequest) -> Result<Option<Disk>> {
-        if !self.shared.journal.published.contains(target.disk, target.node) {
+        if !self.0.journal.published.contains(target.disk, target.node) {
             return Ok(None);
         }
-        let row = read_disk(&self.shared.disks, target.deadline, target.disk).await?;
-        let is_published = self.shared.is_attached(target, &row)
+        let row = read_disk(&self.0.disks, target.deadline, target.disk).await?;
+        let is_published = self.0.is_attached(target, &row)
             && !row.is_lost_with_instance()
             && is_read_only(&row, target.node) == wanted.read_only
             && self.check_attached(target, &row, wanted).is_ok();
@@ -109,7 +105,7 @@ impl Publisher {
                        be changed";
             return Err(target.cannot_attach(Failure::MultiAttachDisabled, why, None));
         }
-        let mut holders = self.shared.other_holders(target, row);
+        let mut holders = self.0.other_holders(target, row);
         let writer = holders.find(|holder| !is_read_only(row, holder));
         match writer {
             Some(holder) if wanted.access == NodeAccess::MultiNodeSingleWriter && !wanted.read_only => {
@@ -126,7 +122,7 @@ impl Publisher {
             return Err(target.cannot_attach(Failure::SystemDisk, why, None));
         }
         let is_exclusive = wanted.access == NodeAccess::SingleNode && row.multi_attach;
-        match self.shared.other_holder_error(target, row) {
+        match self.0.other_holder_error(target, row) {
             Some(error) if is_exclusive => Err(error),
             _ => Ok(()),
         }
@@ -139,7 +135,7 @@ impl Publisher {
             disk: disk.clone(),
             attribute: DiskAttribute::DeleteWithInstance(false),
         };
-        match self.shared.ecs.modify_disk_attribute(deadline, &request).await {
+        match self.0.ecs.modify_disk_attribute(deadline, &request).await {
             Ok(()) => {
                 tracing::warn!(
                     disk.id = %disk,

@@ -45,7 +45,7 @@ impl Target<'_> {
     /// The error if the row does not show the disk detached from an instance that the cloud names as missing.
     pub(super) fn not_released(self, source: ecs::Error) -> Error {
         let step = self.step(AttachOperation::Detach);
-        let text = format!("cannot {step}: the cloud does not know the node, and does not show the disk as detached");
+        let text = format!("cannot {step}: the cloud has no such node, and does not show the disk as detached");
         rejected(Failure::NodeReleased, text, source)
     }
 }

@@ -120,16 +120,18 @@ impl<V: OwnedResource> Creator<V> {
     ) -> Result<ecs::Result<V::Id>> {
         match self.find_existing(deadline, call).await? {
             Some(id) => Ok(Ok(id)),
-            None => self.create(deadline, call, request).await,
+            None => self.create(deadline, call, request, |_| {}).await,
         }
     }
 
-    /// Creates the resource that [`Self::find_existing`] did not find. Returns its ID or the cloud's refusal.
+    /// Creates the resource that [`Self::find_existing`] did not find. Returns its ID or the cloud's refusal. `record`
+    /// gets each outcome before anything else happens.
     pub(in crate::disk) async fn create<R: CreateRequest<Row = V>>(
         &self,
         deadline: Deadline,
         call: &CreateCall,
         request: impl Fn(ClientToken) -> R + Send + Sync,
+        record: impl Fn(&ecs::Result<V::Id>) + Send + Sync,
     ) -> Result<ecs::Result<V::Id>> {
         let name = self.names.get(&call.key);
         let parts = [self.owner.cluster.as_str(), call.key.as_str()];
@@ -137,7 +139,7 @@ impl<V: OwnedResource> Creator<V> {
         let name_token = ClientToken::derive(R::ACTION, parts);
         let pending = name.unresolved().map(|pending| pending.token.clone());
         let token = pending.unwrap_or_else(|| name_token.clone());
-        let refusal = match self.send(deadline, call, token, &request).await {
+        let refusal = match self.send(deadline, call, token, &request, &record).await {
             Ok(id) => return Ok(Ok(id)),
             Err(refusal) => refusal,
         };
@@ -160,7 +162,7 @@ impl<V: OwnedResource> Creator<V> {
         let request_text = format!("{:?}", request(name_token));
         let rejections = self.names.get(&call.key).rejections.to_string();
         let token = ClientToken::derive(R::ACTION, [request_text.as_str(), &rejections]);
-        Ok(self.send(deadline, call, token, &request).await)
+        Ok(self.send(deadline, call, token, &request, &record).await)
     }
 
     /// Sends one request, which is unresolved until the cloud returns a final response.
@@ -170,11 +172,16 @@ impl<V: OwnedResource> Creator<V> {
         call: &CreateCall,
         token: ClientToken,
         request: impl Fn(ClientToken) -> R + Send + Sync,
+        record: impl Fn(&ecs::Result<V::Id>) + Send + Sync,
     ) -> ecs::Result<V::Id> {
         let request = request(token.clone());
         let pending = Pending::new(token, &request);
         let requested = self.ecs.server_time();
-        let sent = request.send(self.ecs.as_ref(), deadline);
+        let sent = async {
+            let outcome = request.send(self.ecs.as_ref(), deadline).await;
+            record(&outcome);
+            outcome
+        };
         let id = self.names.track(&call.key, pending, sent).await?;
         self.rows.record_accepted(&id, requested);
         Ok(id)

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use ecs::{Error, Kind, Result};
 use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
+use crate::base::lock;
 use crate::model::ClientToken;
 
 /// A create request that may have taken effect.
@@ -132,13 +133,13 @@ pub(in crate::disk) struct Names(Mutex<HashMap<String, (Instant, Name)>>);
 
 impl Names {
     pub(in crate::disk) fn get(&self, key: &str) -> Name {
-        let name = self.lock().get(key).map(|(_, name)| name.clone());
+        let name = lock(&self.0).get(key).map(|(_, name)| name.clone());
         name.unwrap_or_default()
     }
 
     /// Applies the event, and removes a name about which nothing is known.
     pub(super) fn apply(&self, key: &str, event: Event) {
-        let mut names = self.lock();
+        let mut names = lock(&self.0);
         // Bounds the memory for names that are never requested again. Unresolved names are kept.
         if names.len() >= MAX_RESOLVED && !names.contains_key(key) {
             let removable = names
@@ -177,10 +178,6 @@ impl Names {
         };
         self.apply(key, event);
         outcome
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Instant, Name)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -284,7 +281,7 @@ mod tests {
         for n in 0..3 * MAX_RESOLVED {
             names.apply(&format!("reported-{n}"), Event::Reported("d-1".to_owned()));
         }
-        assert_eq!(names.lock().len(), MAX_RESOLVED);
+        assert_eq!(lock(&names.0).len(), MAX_RESOLVED);
         for n in 0..2 * MAX_RESOLVED {
             refuse(&names, &format!("lost-{n}"), "InternalError").await;
         }

@@ -1,8 +1,9 @@
 //! Instances of this cluster. Each has a system disk, which must be visible.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use crate::base::lock;
 use crate::model::{Disk, DiskKind, InstanceId};
 
 /// Any of them is sufficient.
@@ -13,7 +14,7 @@ pub(in crate::disk) struct Nodes(Mutex<BTreeSet<InstanceId>>);
 
 impl Nodes {
     pub(in crate::disk) fn record(&self, node: &InstanceId) {
-        let mut nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut nodes = lock(&self.0);
         if nodes.len() >= CAPACITY && !nodes.contains(node) {
             nodes.pop_first();
         }
@@ -21,7 +22,7 @@ impl Nodes {
     }
 
     pub(in crate::disk) fn has_system_disk(&self, row: &Disk) -> bool {
-        let nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let nodes = lock(&self.0);
         row.kind == DiskKind::System && row.attachments.iter().any(|node| nodes.contains(node))
     }
 }

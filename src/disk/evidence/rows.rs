@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ecs::poll::{MissingProof, Observation, Poller, WaitError};
 use ecs::{Client, Condition, Kind};
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::existence::{Existence, Fact, Record};
 use super::{Active, CONFIRM_AFTER, Nodes, READ_LAG};
-use crate::base::Deadline;
+use crate::base::{Deadline, lock};
 use crate::disk::owned::OwnedResource;
 use crate::disk::ownership::Owner;
 use crate::model::{Disk, Failure, Tags};
@@ -286,7 +286,7 @@ impl<V: OwnedResource> Rows<V> {
 
     fn update(&self, id: &V::Id, change: impl FnOnce(Record) -> Record) -> Record {
         let now = Instant::now();
-        let mut guard = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = lock(&self.records);
         let (key, records) = &mut *guard;
         let current = self.ecs.key_generation();
         if std::mem::replace(key, current) != current {

@@ -64,7 +64,7 @@ pub fn health_issues(row: &Disk) -> Vec<HealthIssue> {
             found.push(issue(Severity::Inaccessible, "Reinitializing", message));
         }
         DiskStatus::Unknown(status) => {
-            let message = format!("disk {disk} is {status:?}, which this driver does not know");
+            let message = format!("disk {disk} is {status:?}, a status that this driver does not support");
             found.push(issue(Severity::Degraded, "UnknownStatus", message));
         }
         DiskStatus::Creating

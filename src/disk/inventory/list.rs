@@ -15,7 +15,7 @@ use crate::disk::Result;
 use crate::disk::error::{cloud, rejected};
 use crate::disk::evidence::READ_LAG;
 use crate::disk::journal::{RecentChanges, RecentResources};
-use crate::disk::owned::{OwnedResource, PAGE, TagFilter};
+use crate::disk::owned::{MAX_FILTERED_ROWS, OwnedResource, PAGE};
 use crate::disk::read::read;
 use crate::model::{Disk, DiskId, DiskKind, Failure, Snapshot, SnapshotId, Tags, tag};
 
@@ -84,7 +84,7 @@ fn sorted<T>(mut items: Vec<(Cursor, T)>) -> Vec<T> {
     items.into_iter().map(|(_, item)| item).collect()
 }
 
-/// As [`sorted`], with recently created resources that the rows do not show yet.
+/// The items by creation time and ID, with recently created resources that the rows do not show yet.
 fn with_recent<V: OwnedResource, T>(
     mut items: Vec<(Cursor, T)>,
     changes: RecentChanges<V::Id, V>,
@@ -97,34 +97,12 @@ fn with_recent<V: OwnedResource, T>(
     sorted(items)
 }
 
-/// Lists, and once more after the read lag if the response is empty although a resource exists.
-async fn with_retry<T, F>(deadline: Deadline, list: impl Fn() -> F + Send) -> Result<T>
-where
-    F: Future<Output = Result<T>> + Send,
-{
-    match list().await {
-        Err(error)
-            if error.failure() == Failure::EmptyResponse
-                && deadline.bound(tokio::time::sleep(READ_LAG)).await.is_ok() =>
-        {
-            list().await
-        }
-        listed => listed,
-    }
-}
-
 impl Inventory {
     /// Maps each disk of this cluster with `map`, oldest first. Rows are not collected, to save memory. Fails if the
     /// response is empty although a disk exists.
     pub async fn list<T: Send>(&self, deadline: Deadline, map: impl Fn(&Disk) -> T + Send + Sync) -> Result<Vec<T>> {
         let item = |row: Disk| Some(map(&self.with_recent_holders(row)));
-        let list = || async {
-            let changes = self.shared.journal.disks.recent_changes();
-            let (recent, filter) = (&self.shared.journal.disks, &self.disk_filter);
-            let items = self.read_owned(deadline, recent, filter, &changes, &item);
-            Ok(with_recent(items.await?, changes, item))
-        };
-        with_retry(deadline, list).await
+        self.read_owned(deadline, &self.shared.journal.disks, item).await
     }
 
     /// Maps each disk of this cluster, and each other data disk of the account that is attached, with `map`, oldest
@@ -201,66 +179,71 @@ impl Inventory {
                 && !row.tags.contains_key(tag::CLONE_FOR);
             fits.then(|| map(&row))
         };
-        let list = || async {
-            let changes = self.shared.journal.snapshots.recent_changes();
-            let items = if let Some(id) = id {
-                // One describe is shared with other reads: the snapshotter requests one snapshot at a time.
-                let row = read(&self.shared.snapshots, deadline, id).await?;
-                let row = row.filter(|row| !changes.is_deleted(&row.id));
-                let found = row.and_then(|row| Some((cursor(&row), item(row)?)));
-                found.into_iter().collect()
-            } else if source.is_some() {
-                // One disk has few snapshots, so no filter by tags is needed.
-                let page = |next| async move {
-                    let query = DescribeSnapshots {
-                        disk: source.cloned(),
-                        next,
-                        ..DescribeSnapshots::default()
-                    };
-                    self.shared.ecs.describe_snapshots(deadline, &query).await
+        let recent = &self.shared.journal.snapshots;
+        if id.is_none() && source.is_none() {
+            return self.read_owned(deadline, recent, item).await;
+        }
+        let changes = recent.recent_changes();
+        let items = if let Some(id) = id {
+            // One describe is shared with other reads: the snapshotter requests one snapshot at a time.
+            let row = read(&self.shared.snapshots, deadline, id).await?;
+            let row = row.filter(|row| !changes.is_deleted(&row.id));
+            let found = row.and_then(|row| Some((cursor(&row), item(row)?)));
+            found.into_iter().collect()
+        } else {
+            // One disk has few snapshots, so no filter by tags is needed.
+            let page = |next| async move {
+                let query = DescribeSnapshots {
+                    disk: source.cloned(),
+                    next,
+                    ..DescribeSnapshots::default()
                 };
-                let is_owned = |row: &Snapshot| self.shared.owner.owns(&row.tags);
-                self.read_pages(page, &changes, &is_owned, &item).await?.items
-            } else {
-                let (recent, filter) = (&self.shared.journal.snapshots, &self.snapshot_filter);
-                self.read_owned(deadline, recent, filter, &changes, &item).await?
+                self.shared.ecs.describe_snapshots(deadline, &query).await
             };
-            Ok(with_recent(items, changes, item))
+            let is_owned = |row: &Snapshot| self.shared.owner.owns(&row.tags);
+            self.read_pages(page, &changes, &is_owned, &item).await?.items
         };
-        with_retry(deadline, list).await
+        Ok(with_recent(items, changes, item))
     }
 
-    /// The items of this cluster, listed by its tag, or without a filter if that truncates the list.
+    /// The items of this cluster, listed by its tag, or without a filter if the cloud truncates such a list. Lists once
+    /// more after the read lag if the response is empty although a resource exists.
     pub(super) async fn read_owned<V: OwnedResource, T: Send>(
         &self,
         deadline: Deadline,
         recent: &RecentResources<V::Id, V>,
-        filter: &TagFilter,
-        changes: &RecentChanges<V::Id, V>,
-        item: &(impl Fn(V) -> Option<T> + Sync),
-    ) -> Result<Vec<(Cursor, T)>> {
-        let read = |tags: Tags| {
-            let page = move |next| V::list_page(&self.shared.ecs, deadline, tags.clone(), next);
-            let is_owned = |row: &V| self.shared.owner.owns(row.tags());
-            async move { self.read_pages(page, changes, &is_owned, item).await }
-        };
-        let tags = filter.tags(self.shared.owner.tags());
-        let mut rows = read(tags.clone()).await?;
-        let is_truncated = filter.is_truncated(&tags, rows.listed);
-        if is_truncated || !tags.is_empty() && !rows.any && recent.any_exists() {
-            rows = read(Tags::new()).await?;
+        item: impl Fn(V) -> Option<T> + Send + Sync,
+    ) -> Result<Vec<T>> {
+        let mut may_retry = true;
+        loop {
+            let changes = recent.recent_changes();
+            let read = |tags: Tags| {
+                let page = move |next| V::list_page(&self.shared.ecs, deadline, tags.clone(), next);
+                let is_owned = |row: &V| self.shared.owner.owns(row.tags());
+                let (changes, item) = (&changes, &item);
+                async move { self.read_pages(page, changes, &is_owned, item).await }
+            };
+            let is_filtered = recent.count() < MAX_FILTERED_ROWS;
+            let tags = is_filtered.then(|| self.shared.owner.tags());
+            let mut rows = read(tags.unwrap_or_default()).await?;
+            if is_filtered && (rows.listed >= MAX_FILTERED_ROWS || !rows.any && recent.count() > 0) {
+                rows = read(Tags::new()).await?;
+            }
+            if rows.any || recent.count() == 0 {
+                let cursors = rows.items.iter().map(|(cursor, _)| cursor);
+                recent.record_listing(&changes, cursors.filter_map(|cursor| cursor.id.parse().ok()));
+                return Ok(with_recent(rows.items, changes, item));
+            }
+            let lag = tokio::time::sleep(READ_LAG);
+            if !std::mem::take(&mut may_retry) || deadline.bound(lag).await.is_err() {
+                let resource = format!("{}s", V::KIND);
+                let text = format!(
+                    "the cloud lists no {resource} at all, while {resource} of this cluster exist: its index lags, or \
+                     the access key lacks the permission to describe them"
+                );
+                return Err(rejected(Failure::EmptyResponse, text, None));
+            }
         }
-        if !rows.any && recent.any_exists() {
-            let resource = format!("{}s", V::KIND);
-            let text = format!(
-                "the cloud lists no {resource} at all, while {resource} of this cluster exist: its index lags, or the access key \
-                 lacks the permission to describe them"
-            );
-            return Err(rejected(Failure::EmptyResponse, text, None));
-        }
-        let cursors = rows.items.iter().map(|(cursor, _)| cursor);
-        recent.record_listing(changes, cursors.filter_map(|cursor| cursor.id.parse().ok()));
-        Ok(rows.items)
     }
 
     async fn read_pages<V: OwnedResource, T: Send, F>(

@@ -4,7 +4,7 @@ use super::Result;
 use super::dependencies::Dependencies;
 use super::error::{cloud, rejected, wait};
 use super::evidence::Rows;
-use super::owned::{OwnedResource, TagFilter};
+use super::owned::OwnedResource;
 use super::read::read_disk;
 use crate::base::Deadline;
 use crate::model::{Disk, DiskHealth, DiskId, Failure, Snapshot, SnapshotId, Tags};
@@ -21,8 +21,6 @@ pub use list::{Cursor, InvalidCursor};
 pub struct Inventory {
     shared: Dependencies,
     disk_health: Poller<DiskId, DiskHealth>,
-    disk_filter: TagFilter,
-    snapshot_filter: TagFilter,
 }
 
 impl Inventory {
@@ -30,8 +28,6 @@ impl Inventory {
         Self {
             shared: shared.clone(),
             disk_health,
-            disk_filter: TagFilter::default(),
-            snapshot_filter: TagFilter::default(),
         }
     }
 
@@ -54,10 +50,7 @@ impl Inventory {
 
     /// The snapshots of this cluster, also temporary and incomplete ones.
     pub async fn owned_snapshots(&self, deadline: Deadline) -> Result<Vec<Snapshot>> {
-        let changes = self.shared.journal.snapshots.recent_changes();
-        let (recent, filter) = (&self.shared.journal.snapshots, &self.snapshot_filter);
-        let rows = self.read_owned(deadline, recent, filter, &changes, &Some);
-        Ok(rows.await?.into_iter().map(|(_, row)| row).collect())
+        self.read_owned(deadline, &self.shared.journal.snapshots, Some).await
     }
 
     pub async fn any_snapshot_visible(&self, deadline: Deadline) -> Result<bool> {

@@ -1,11 +1,12 @@
 //! Recent attaches and detaches. A stale read from before them would make a new attach or detach appear complete too
 //! early.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use super::ttl_cache::TtlCache;
+use crate::base::lock;
 use crate::disk::stale_read::READ_LAG;
 use crate::model::{Disk, DiskId, InstanceId};
 use jiff::Timestamp;
@@ -97,22 +98,18 @@ impl RecentAttachments {
 
 /// The volumes that this process has published and not unpublished since.
 #[derive(Debug, Default)]
-pub(in crate::disk) struct Published(Mutex<HashMap<DiskId, Vec<InstanceId>>>);
+pub(in crate::disk) struct Published(Mutex<HashMap<DiskId, BTreeSet<InstanceId>>>);
 
 impl Published {
     pub(in crate::disk) fn record(&self, disk: &DiskId, node: &InstanceId) {
-        let mut volumes = self.lock();
-        let nodes = volumes.entry(disk.clone()).or_default();
-        if !nodes.contains(node) {
-            nodes.push(node.clone());
-        }
+        lock(&self.0).entry(disk.clone()).or_default().insert(node.clone());
     }
 
     /// Records that the disk is being detached from the node.
     pub(in crate::disk) fn remove(&self, disk: &DiskId, node: &InstanceId) {
-        let mut volumes = self.lock();
+        let mut volumes = lock(&self.0);
         if let Some(nodes) = volumes.get_mut(disk) {
-            nodes.retain(|other| other != node);
+            nodes.remove(node);
             if nodes.is_empty() {
                 volumes.remove(disk);
             }
@@ -120,19 +117,15 @@ impl Published {
     }
 
     pub(in crate::disk) fn contains(&self, disk: &DiskId, node: &InstanceId) -> bool {
-        self.lock().get(disk).is_some_and(|nodes| nodes.contains(node))
+        lock(&self.0).get(disk).is_some_and(|nodes| nodes.contains(node))
     }
 
-    pub(in crate::disk) fn nodes_of(&self, disk: &DiskId) -> Vec<InstanceId> {
-        self.lock().get(disk).cloned().unwrap_or_default()
+    pub(in crate::disk) fn nodes_of(&self, disk: &DiskId) -> BTreeSet<InstanceId> {
+        lock(&self.0).get(disk).cloned().unwrap_or_default()
     }
 
     pub(in crate::disk) fn nodes(&self) -> HashSet<InstanceId> {
-        self.lock().values().flatten().cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<DiskId, Vec<InstanceId>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).values().flatten().cloned().collect()
     }
 }
 

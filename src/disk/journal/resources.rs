@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
-use crate::base::Deadline;
+use crate::base::{Deadline, lock};
+use crate::disk::owned::MAX_FILTERED_ROWS;
 use crate::disk::stale_read::READ_LAG;
 
-/// Maximum number of events and of resources. Dropping an event is as safe as a restart.
+/// Maximum number of events. Dropping one is as safe as a restart.
 const CAPACITY: usize = 1000;
 
 #[derive(Debug)]
@@ -45,26 +46,26 @@ impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
     /// Records that a caller got the response that the resource exists.
     pub(in crate::disk) fn record_created(&self, id: &K, row: &V) {
         self.record_observed(id);
-        self.lock().add_event(id, Some(row.clone()));
+        lock(&self.0).add_event(id, Some(row.clone()));
     }
 
     pub(in crate::disk) fn record_observed(&self, id: &K) {
-        let mut state = self.lock();
-        if state.existing.len() < CAPACITY {
+        let mut state = lock(&self.0);
+        if state.existing.len() < MAX_FILTERED_ROWS {
             state.existing.insert(id.clone());
         }
     }
 
     /// Records that a caller got the response that the resource does not exist.
     pub(in crate::disk) fn record_deleted(&self, id: &K) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.existing.remove(id);
         state.add_event(id, None);
     }
 
     /// The recent changes. Call this before the reads, which may last longer than the changes are kept.
     pub(in crate::disk) fn recent_changes(&self) -> RecentChanges<K, V> {
-        let state = self.lock();
+        let state = lock(&self.0);
         let mut changes = RecentChanges {
             created: BTreeMap::new(),
             deleted: BTreeSet::new(),
@@ -79,21 +80,18 @@ impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
         changes
     }
 
-    pub(in crate::disk) fn any_exists(&self) -> bool {
-        !self.lock().existing.is_empty()
+    /// The number of resources that are known to exist, up to [`MAX_FILTERED_ROWS`].
+    pub(in crate::disk) fn count(&self) -> usize {
+        lock(&self.0).existing.len()
     }
 
     /// Records a complete listing that started at `changes`, unless resources were created or deleted meanwhile.
     pub(in crate::disk) fn record_listing(&self, changes: &RecentChanges<K, V>, ids: impl Iterator<Item = K>) {
-        let ids = ids.take(CAPACITY).collect();
-        let mut state = self.lock();
+        let ids = ids.take(MAX_FILTERED_ROWS).collect();
+        let mut state = lock(&self.0);
         if state.generation == changes.generation {
             state.existing = ids;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State<K, V>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,7 +140,7 @@ mod tests {
         tokio::time::advance(READ_LAG + Duration::from_millis(1)).await;
         assert!(created(&recent).is_empty() && !recent.recent_changes().is_deleted(&3));
         recent.record_deleted(&4);
-        assert_eq!(recent.lock().events.len(), 1);
+        assert_eq!(lock(&recent.0).events.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -159,25 +157,25 @@ mod tests {
         for id in 0..3000 {
             recent.record_created(&id, &"row");
         }
-        assert_eq!(recent.lock().events.len(), CAPACITY);
-        assert_eq!(recent.lock().existing.len(), CAPACITY);
+        assert_eq!(lock(&recent.0).events.len(), CAPACITY);
+        assert_eq!(lock(&recent.0).existing.len(), MAX_FILTERED_ROWS);
         recent.record_listing(&recent.recent_changes(), 0..5000);
-        assert_eq!(recent.lock().existing.len(), CAPACITY);
+        assert_eq!(lock(&recent.0).existing.len(), MAX_FILTERED_ROWS);
     }
 
     #[tokio::test(start_paused = true)]
     async fn created_or_listed_resource_exists_until_deleted() {
         let recent = RecentResources::default();
-        assert!(!recent.any_exists());
+        assert!(recent.count() == 0);
         recent.record_created(&1, &"one");
-        assert!(recent.any_exists());
+        assert!(recent.count() > 0);
         recent.record_deleted(&1);
-        assert!(!recent.any_exists());
+        assert!(recent.count() == 0);
         recent.record_listing(&recent.recent_changes(), [2, 3].into_iter());
         recent.record_deleted(&2);
-        assert!(recent.any_exists());
+        assert!(recent.count() > 0);
         recent.record_listing(&recent.recent_changes(), [].into_iter());
-        assert!(!recent.any_exists());
+        assert!(recent.count() == 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -187,10 +185,10 @@ mod tests {
         let changes = recent.recent_changes();
         recent.record_deleted(&1);
         recent.record_listing(&changes, [1].into_iter());
-        assert!(!recent.any_exists());
+        assert!(recent.count() == 0);
         let changes = recent.recent_changes();
         recent.record_created(&2, &"two");
         recent.record_listing(&changes, [].into_iter());
-        assert!(recent.any_exists());
+        assert!(recent.count() > 0);
     }
 }

@@ -1,9 +1,9 @@
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::base::Deadline;
+use crate::base::{Deadline, lock};
 
 /// Values by key. Inserts remove expired entries.
 #[derive(Debug)]
@@ -17,30 +17,26 @@ impl<K, V> Default for TtlCache<K, V> {
 
 impl<K: Eq + Hash + Clone, V: Clone> TtlCache<K, V> {
     pub(in crate::disk) fn insert(&self, key: &K, ttl: Duration, value: V) {
-        let mut entries = self.lock();
+        let mut entries = lock(&self.0);
         let now = Deadline::after(Duration::ZERO);
         entries.retain(|_, (expires, _)| *expires > now);
         entries.insert(key.clone(), (Deadline::after(ttl), value));
     }
 
     pub(in crate::disk) fn get(&self, key: &K) -> Option<V> {
-        let entries = self.lock();
+        let entries = lock(&self.0);
         let (expires, value) = entries.get(key)?;
         (!expires.has_passed()).then(|| value.clone())
     }
 
     pub(in crate::disk) fn remove(&self, key: &K) -> Option<V> {
-        let (expires, value) = self.lock().remove(key)?;
+        let (expires, value) = lock(&self.0).remove(key)?;
         (!expires.has_passed()).then_some(value)
     }
 
     /// Whether the key has an entry, which may be expired.
     pub(in crate::disk) fn contains_key(&self, key: &K) -> bool {
-        self.lock().contains_key(key)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, (Deadline, V)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).contains_key(key)
     }
 }
 
@@ -58,7 +54,7 @@ mod tests {
         tokio::time::advance(2 * second).await;
         assert_eq!((cache.get(&1), cache.get(&2)), (None, Some("b")));
         cache.insert(&3, second, "c");
-        assert_eq!(cache.lock().len(), 2);
+        assert_eq!(lock(&cache.0).len(), 2);
         assert_eq!((cache.remove(&3), cache.remove(&3)), (Some("c"), None));
     }
 }

@@ -1,19 +1,16 @@
-use std::fmt;
 use std::time::Duration;
 
+use ecs::CreateDisk;
 use ecs::poll::{Operation, OperationKind};
-use ecs::{Client, CreateDisk};
 
 use super::Provisioner;
-use super::candidates::{Candidate, Selection, StockView};
+use super::candidates::{Candidate, Selection};
 use crate::base::Deadline;
 use crate::disk::error::{Error, cloud};
 use crate::disk::evidence::CreateCall;
-use crate::disk::owned::CreateRequest;
 use crate::disk::ownership::display_name;
-use crate::disk::refusals::Refusals;
 use crate::disk::{NewDisk, Result};
-use crate::model::{ClientToken, Disk, DiskId, Tags, tag};
+use crate::model::{ClientToken, DiskId, Tags, tag};
 
 /// By how much a request precedes others of the same deadline in the queue of the rate limit.
 const QUEUED_FIRST: Duration = Duration::from_millis(1);
@@ -59,14 +56,20 @@ impl Provisioner {
             let rejection = if let Some(refusal) = refusal {
                 refusal
             } else {
-                let request = |token| Attempt {
-                    request: self.request(new, candidate, token),
-                    candidate,
-                    stock,
-                    refusals: &self.refusals,
-                    order: &order,
+                let request = |token| self.request(new, candidate, token);
+                // A stock-out is recorded for all calls, so that their queued requests are not sent; any other refusal
+                // for this request.
+                let record = |outcome: &ecs::Result<DiskId>| {
+                    stock.record(candidate, outcome.as_ref().err());
+                    match outcome {
+                        Ok(_) => self.refusals.record_success(&order),
+                        Err(error) if stock.is_stockout(error) => {}
+                        Err(error) => self.refusals.record_refusal(&order, error),
+                    }
                 };
-                match self.creator.create(deadline, call, request).await? {
+                // Precedes the creations that only await the rate limit, so that they await this response too.
+                let earlier = deadline.at_most(deadline.remaining().saturating_sub(QUEUED_FIRST));
+                match self.creator.create(earlier, call, request, record).await? {
                     Ok(disk) => {
                         let operation = Operation::Create.for_category(&candidate.category);
                         return Ok((disk, Some(operation)));
@@ -124,40 +127,5 @@ pub(in crate::disk) fn create_request(
         kms_key: new.kms_key.clone(),
         tags,
         token,
-    }
-}
-
-/// A request for a candidate. Its response is recorded before anything else: a stock-out for all calls, so that their
-/// queued requests are not sent, and any other refusal for this one.
-struct Attempt<'a> {
-    request: CreateDisk,
-    candidate: &'a Candidate,
-    stock: &'a StockView,
-    refusals: &'a Refusals<String>,
-    order: &'a String,
-}
-
-impl fmt::Debug for Attempt<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.request.fmt(f)
-    }
-}
-
-impl CreateRequest for Attempt<'_> {
-    type Row = Disk;
-
-    const ACTION: &'static str = CreateDisk::ACTION;
-
-    async fn send(&self, ecs: &Client, deadline: Deadline) -> ecs::Result<DiskId> {
-        // Precedes the creations that only await the rate limit, so that they await this response too.
-        let earlier = deadline.remaining().saturating_sub(QUEUED_FIRST);
-        let outcome = self.request.send(ecs, deadline.at_most(earlier)).await;
-        self.stock.record(self.candidate, outcome.as_ref().err());
-        match &outcome {
-            Ok(_) => self.refusals.record_success(self.order),
-            Err(error) if self.stock.is_stockout(error) => {}
-            Err(error) => self.refusals.record_refusal(self.order, error),
-        }
-        outcome
     }
 }

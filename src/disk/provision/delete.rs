@@ -25,7 +25,7 @@ impl Provisioner {
         let mut free = self.shared.journal.take_free(disk);
         loop {
             let key = self.shared.disks.key();
-            // Without a response to an earlier deletion, the next one says whether the disk still exists.
+            // Without a response to an earlier deletion, the next one shows whether the disk still exists.
             if !self.shared.disks.is_deletion_lost(disk) {
                 let tags = match free.take() {
                     Some(tags) => tags,

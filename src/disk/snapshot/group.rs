@@ -215,7 +215,7 @@ impl Snapshotter {
     ) -> Result<GroupSnapshot> {
         let row = read(&self.groups.rows, deadline, id).await?;
         let row = row.ok_or_else(|| {
-            let text = format!("snapshot group {id} does not exist in this region, or this account may not see it");
+            let text = format!("snapshot group {id} does not exist in this region, or the account has no access to it");
             rejected(Failure::NoSuchGroup, text, None)
         })?;
         self.check_members(deadline, &row, members).await?;

@@ -31,7 +31,7 @@ impl Snapshotter {
         loop {
             let key = groups.key();
             let mut own = members.clone();
-            // Without a response to an earlier deletion, the next one says whether the group still exists.
+            // Without a response to an earlier deletion, the next one shows whether the group still exists.
             if !groups.is_deletion_lost(id) {
                 let row = match read(groups, deadline, id).await {
                     Ok(Some(row)) => row,

@@ -31,21 +31,4 @@ impl FailureKind {
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Unavailable | Self::Aborted | Self::DeadlineExceeded)
     }
-
-    pub fn code_name(self) -> &'static str {
-        match self {
-            Self::NotFound => "NOT_FOUND",
-            Self::AlreadyExists => "ALREADY_EXISTS",
-            Self::FailedPrecondition => "FAILED_PRECONDITION",
-            Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
-            Self::OutOfRange => "OUT_OF_RANGE",
-            Self::Unavailable => "UNAVAILABLE",
-            Self::Aborted => "ABORTED",
-            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
-            Self::PermissionDenied => "PERMISSION_DENIED",
-            Self::Unauthenticated => "UNAUTHENTICATED",
-            Self::InvalidArgument => "INVALID_ARGUMENT",
-            Self::Internal => "INTERNAL",
-        }
-    }
 }

@@ -1,16 +1,23 @@
 //! Stable failure names: operators search for them, alert on them and write them into runbooks. The reference page is
 //! generated from the table.
 
-mod cloud;
 mod kind;
 mod table;
 
 pub use kind::FailureKind;
 pub use table::Failure;
 
+impl From<&ecs::Error> for Failure {
+    fn from(error: &ecs::Error) -> Self {
+        error.condition().into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use ecs::Kind;
 
     use super::*;
 
@@ -37,6 +44,22 @@ mod tests {
         assert!(retried.len() > 15, "{retried:?}");
         for (failure, advice) in retried {
             assert!(advice.contains("if the error persists, "), "{failure:?}: {advice}");
+        }
+    }
+
+    #[test]
+    fn an_error_without_a_listed_code_has_the_failure_of_its_kind() {
+        for (kind, name) in [
+            (Kind::Expired, "CREDENTIALS_EXPIRED"),
+            (Kind::Denied, "ACCESS_DENIED"),
+            (Kind::Conflict, "RESOURCE_BUSY"),
+            (Kind::NotFound, "NO_SUCH_RESOURCE"),
+            (Kind::Quota, "QUOTA_REACHED"),
+            (Kind::Precondition, "INVALID_STATE"),
+            (Kind::Invalid, "REQUEST_REJECTED"),
+            (Kind::Bug, "DRIVER_BUG"),
+        ] {
+            assert_eq!(Failure::from(&ecs::Error::new(kind, "X")).name(), name);
         }
     }
 }

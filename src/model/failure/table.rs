@@ -1,10 +1,12 @@
 //! The table of failures.
 
+use ecs::Condition;
+
 use super::kind::FailureKind;
 
-/// Each row: variant, stable name, kind, description, advice.
+/// Each row: variant, stable name, kind, the conditions of the cloud that it reports, description, advice.
 macro_rules! failures {
-    ($($variant:ident $name:literal $kind:ident $description:literal, $advice:literal;)*) => {
+    ($($variant:ident $name:literal $kind:ident $([$($condition:ident)+])? $description:literal, $advice:literal;)*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Failure {
             $(#[doc = $description] $variant,)*
@@ -30,24 +32,30 @@ macro_rules! failures {
                 match self { $(Self::$variant => $advice,)* }
             }
         }
+
+        impl From<Condition> for Failure {
+            fn from(condition: Condition) -> Self {
+                match condition { $($($(Condition::$condition)|+ => Self::$variant,)?)* }
+            }
+        }
     };
 }
 
 failures! {
     // Not found.
-    NoSuchDisk "NO_SUCH_DISK" NotFound
+    NoSuchDisk "NO_SUCH_DISK" NotFound [NoSuchDisk]
         "the disk does not exist in this region, or the account has no access to it",
         "check --region, the account of the access key, and whether the disk was deleted manually";
-    NoSuchSnapshot "NO_SUCH_SNAPSHOT" NotFound
+    NoSuchSnapshot "NO_SUCH_SNAPSHOT" NotFound [NoSuchSnapshot]
         "the snapshot does not exist in this region, or the account has no access to it",
         "check --region, the account of the access key, and whether the snapshot was deleted or has expired";
-    NoSuchNode "NO_SUCH_NODE" NotFound
+    NoSuchNode "NO_SUCH_NODE" NotFound [NoSuchNode]
         "the instance does not exist in this region",
         "check that the node is an instance of this region, and whether it was released";
-    NoSuchGroup "NO_SUCH_GROUP" NotFound
+    NoSuchGroup "NO_SUCH_GROUP" NotFound [NoSuchGroup]
         "the snapshot group does not exist in this region, or the account has no access to it",
         "check --region, the account of the access key, and whether the group was deleted manually";
-    NoSuchResource "NO_SUCH_RESOURCE" NotFound
+    NoSuchResource "NO_SUCH_RESOURCE" NotFound [NotFound AlreadyDetached]
         "a resource or path that the request names does not exist",
         "check the ID and the path in the message";
 
@@ -61,56 +69,58 @@ failures! {
     DiskInUseElsewhere "DISK_IN_USE_ELSEWHERE" FailedPrecondition
         "the disk is attached to another node, and the driver never detaches it from there",
         "wait until it is unpublished there; delete the pod that uses it, or fence the node if it has failed";
-    DiskStillAttached "DISK_STILL_ATTACHED" FailedPrecondition
+    DiskStillAttached "DISK_STILL_ATTACHED" FailedPrecondition [DiskStillAttached]
         "the disk is attached, so it is not deleted",
         "delete the pod that uses the volume; delete the VolumeAttachment only if no pod uses the volume";
     AttachModeConflict "ATTACH_MODE_CONFLICT" AlreadyExists
         "the disk is already attached to this node, but read-only instead of writable or vice versa",
         "unpublish the volume from this node first";
-    TooManyAttachments "TOO_MANY_ATTACHMENTS" ResourceExhausted
+    TooManyAttachments "TOO_MANY_ATTACHMENTS" ResourceExhausted [TooManyAttachments]
         "the multi-attach disk is attached to the maximum number of instances",
         "unpublish it from a node that no longer needs it";
 
     // Exhausted.
-    OutOfStock "OUT_OF_STOCK" ResourceExhausted
+    OutOfStock "OUT_OF_STOCK" ResourceExhausted [OutOfStock ZoneClosed IncompatibleOptions]
         "no category is in stock in any zone that the request allows",
         "add categories to `type` or zones to `zoneId` of the StorageClass, or wait until there is stock";
-    QuotaReached "QUOTA_REACHED" ResourceExhausted
+    QuotaReached "QUOTA_REACHED" ResourceExhausted [Quota AccountQuota TooManyGroupDisks GroupTooLarge]
         "a quota of the account is exhausted",
         "raise the quota in the Quota Center, or delete unused resources";
-    AttachLimitExceeded "ATTACH_LIMIT_EXCEEDED" ResourceExhausted
+    AttachLimitExceeded "ATTACH_LIMIT_EXCEEDED" ResourceExhausted [AttachLimitExceeded]
         "the instance has reached its limit of attached disks",
         "schedule the pod on another node, or detach a disk; check that CSINode reports the node's true limit";
     NoSuitableZone "NO_SUITABLE_ZONE" ResourceExhausted
-        "no zone satisfies StorageClass, topology and node at once",
+        "no zone satisfies StorageClass, topology and node together",
         "compare `zoneId` of the StorageClass with the zones of the nodes";
-    OutOfRange "OUT_OF_RANGE" OutOfRange
+    OutOfRange "OUT_OF_RANGE" OutOfRange [OutOfRange NotLarger SizeUnavailable PerformanceOutOfRange]
         "the size, performance level or IOPS value is not available",
         "request another size or level, or use another category";
 
     // Preconditions.
     InvalidState "INVALID_STATE" FailedPrecondition
+        [Precondition CategoryDenied CategoryUnsupported SharedDisk MixedCategories LocalDisk NotBootable ForceUnsupported]
         "the state or kind of the disk, snapshot or node does not allow the operation",
         "the caller retries automatically; if the error persists, resolve the condition that the cloud's error code documents";
-    AccountInArrears "ACCOUNT_IN_ARREARS" FailedPrecondition
+    AccountInArrears "ACCOUNT_IN_ARREARS" FailedPrecondition [AccountInArrears]
         "the account or the resource has an overdue payment",
         "pay the amount due, or add balance to the account";
-    KmsKeyUnusable "KMS_KEY_UNUSABLE" FailedPrecondition
+    KmsKeyUnusable "KMS_KEY_UNUSABLE" FailedPrecondition [KmsKeyUnusable]
         "the key is missing, disabled, asymmetric, or not granted to the disk service",
         "check `kmsKeyId` of the StorageClass, the key's state in KMS, and the role AliyunECSDiskEncryptDefaultRole";
-    NotInSameZone "NOT_IN_SAME_ZONE" FailedPrecondition
+    NotInSameZone "NOT_IN_SAME_ZONE" FailedPrecondition [ForceInSameZone NotInSameZone]
         "disk and node are in different zones",
         "schedule the pod on a node in the disk's zone; check the node affinity of the volume";
-    InstanceTypeIncompatible "INSTANCE_TYPE_INCOMPATIBLE" FailedPrecondition
+    InstanceTypeIncompatible "INSTANCE_TYPE_INCOMPATIBLE" FailedPrecondition [InstanceTypeIncompatible]
         "the node's instance type does not support this kind of disk",
         "schedule the pod on an instance type that supports the category, or choose another `type` in the StorageClass";
-    NodeNeedsRestart "NODE_NEEDS_RESTART" FailedPrecondition
+    NodeNeedsRestart "NODE_NEEDS_RESTART" FailedPrecondition [NodeNeedsRestart]
         "a change of the instance takes effect only after a restart",
         "restart the instance in the console";
-    NodeLocked "NODE_LOCKED" FailedPrecondition
+    NodeLocked "NODE_LOCKED" FailedPrecondition [NodeLocked]
         "the instance is locked for security reasons",
         "unlock the instance in the console";
     DiskNotPortable "DISK_NOT_PORTABLE" FailedPrecondition
+        [SubscriptionDisk DeleteWithInstanceRequired AttachedElsewhereBefore SystemDisk]
         "the disk is a subscription disk, a system disk or bound to its instance",
         "convert a subscription disk to pay-as-you-go in the console; run the pod of an elastic ephemeral disk on the node that first used the volume";
     DeletedWithInstance "DELETED_WITH_INSTANCE" FailedPrecondition
@@ -122,25 +132,25 @@ failures! {
     WriterConflict "WRITER_CONFLICT" FailedPrecondition
         "another node may write to the shared disk, but the access mode allows a single writer",
         "publish the volume read-only, or unpublish it from the other node";
-    CoolingPeriod "COOLING_PERIOD" FailedPrecondition
+    CoolingPeriod "COOLING_PERIOD" FailedPrecondition [CoolingPeriod]
         "the disk was modified recently, and the cloud requires an interval between modifications",
         "the caller retries automatically; if the error persists, check whether something else modifies the disk";
-    OfflineExpansionOnly "OFFLINE_EXPANSION_ONLY" FailedPrecondition
+    OfflineExpansionOnly "OFFLINE_EXPANSION_ONLY" FailedPrecondition [OfflineExpansionOnly]
         "this disk or instance supports expansion only while the disk is detached",
         "stop the pod that uses the volume; the expansion then continues";
-    NeverAttached "NEVER_ATTACHED" FailedPrecondition
+    NeverAttached "NEVER_ATTACHED" FailedPrecondition [NeverAttached]
         "the disk was never attached, and the cloud creates snapshots only of disks that were",
         "start a pod that uses the volume, then retry";
-    SnapshotUnsupported "SNAPSHOT_UNSUPPORTED" FailedPrecondition
+    SnapshotUnsupported "SNAPSHOT_UNSUPPORTED" FailedPrecondition [NotSnapshottable CategoryNotSnapshottable]
         "the disk's category does not support snapshots",
         "back up the data inside the pod, or use a category that supports snapshots";
-    SnapshotNotReady "SNAPSHOT_NOT_READY" FailedPrecondition
+    SnapshotNotReady "SNAPSHOT_NOT_READY" FailedPrecondition [SnapshotNotReady]
         "the snapshot cannot be used yet",
         "the caller retries automatically; if the error persists, check the snapshot's progress in the console";
-    SnapshotInUse "SNAPSHOT_IN_USE" FailedPrecondition
+    SnapshotInUse "SNAPSHOT_IN_USE" FailedPrecondition [UsedByDisk UsedByImage]
         "disks or images were created from the snapshot",
         "delete those disks or images first";
-    SnapshotLocked "SNAPSHOT_LOCKED" FailedPrecondition
+    SnapshotLocked "SNAPSHOT_LOCKED" FailedPrecondition [SnapshotLocked SnapshotShared SnapshotManaged]
         "the snapshot is locked, shared or managed by another product",
         "unlock it or stop sharing it in the console, or delete it in the product that manages it";
     NotGroupable "NOT_GROUPABLE" FailedPrecondition
@@ -149,24 +159,24 @@ failures! {
     GroupInUse "GROUP_IN_USE" FailedPrecondition
         "some snapshots of the group cannot be deleted yet, so the group remains",
         "release or delete what the message names, then delete the group again";
-    SnapshotIncompatible "SNAPSHOT_INCOMPATIBLE" FailedPrecondition
+    SnapshotIncompatible "SNAPSHOT_INCOMPATIBLE" FailedPrecondition [SnapshotIncompatible]
         "the cloud cannot create such a disk from this snapshot",
         "use another snapshot, category or zone";
-    UnknownRegion "UNKNOWN_REGION" FailedPrecondition
+    UnknownRegion "UNKNOWN_REGION" FailedPrecondition [UnknownRegion RegionUnsupported]
         "the region does not exist, or has no disks",
         "correct --region (`region` of the chart)";
-    InvalidCloudEndpoint "INVALID_CLOUD_ENDPOINT" FailedPrecondition
+    InvalidCloudEndpoint "INVALID_CLOUD_ENDPOINT" FailedPrecondition [NeedsTls InvalidCloudEndpoint]
         "the endpoint is not the ECS API, or accepts only HTTPS",
         "correct --ecs-endpoint; if it is correct, report this message as a bug";
 
     // Transient.
-    Throttled "THROTTLED" Unavailable
+    Throttled "THROTTLED" Unavailable [Throttled AccountThrottled TooManyOperations]
         "the API's quota of calls is exhausted",
         "the caller retries automatically; if the error persists, other programs of the account may use up the API's quota; the Quota Center shows it";
-    CloudUnreachable "CLOUD_UNREACHABLE" Unavailable
+    CloudUnreachable "CLOUD_UNREACHABLE" Unavailable [Unreachable]
         "no connection to the cloud",
         "check --region and --ecs-endpoint, which determine the address, and the network of the controller: DNS, proxy, NetworkPolicy";
-    OutcomeUnknown "OUTCOME_UNKNOWN" Unavailable
+    OutcomeUnknown "OUTCOME_UNKNOWN" Unavailable [Ambiguous NonceUsed]
         "the operation may have succeeded: the response was lost, or the cloud failed",
         "the caller retries automatically; if the error persists, check the network of the controller, and send the RequestId to the vendor's support";
     EmptyResponse "EMPTY_RESPONSE" Unavailable
@@ -184,13 +194,13 @@ failures! {
     OperationPending "OPERATION_PENDING" Aborted
         "another operation for this volume or snapshot is pending",
         "the caller retries automatically; if the error persists, check the log of this process for what the other operation waits for; on a node, the message names the running step, and a full check can take hours";
-    CloudOperationPending "CLOUD_OPERATION_PENDING" Aborted
+    CloudOperationPending "CLOUD_OPERATION_PENDING" Aborted [OperationPending]
         "the cloud is still processing an earlier operation on this disk",
         "the caller retries automatically; if the error persists, check the disk's tasks in the console";
-    ResourceBusy "RESOURCE_BUSY" Aborted
+    ResourceBusy "RESOURCE_BUSY" Aborted [Conflict DiskStatus NotAttached DiskUnchanged ChangedTooOften]
         "the disk or snapshot is in a transient state, or another operation is in progress",
         "the caller retries automatically; if the error persists, check the disk in the console";
-    NodeBusy "NODE_BUSY" Aborted
+    NodeBusy "NODE_BUSY" Aborted [NodeOccupied NodeStatus NodeStopped]
         "the instance is processing another disk, or is neither running nor stopped",
         "the caller retries automatically; if the error persists, check the instance in the console";
     // Not a precondition: external-resizer would treat it as "offline expansion only".
@@ -200,7 +210,7 @@ failures! {
     SnapshotNotCut "SNAPSHOT_NOT_CUT" Aborted
         "the snapshot or group is not cut yet",
         "the caller retries automatically; if the error persists, check the snapshot in the console";
-    ClientTokenConflict "CLIENT_TOKEN_CONFLICT" Aborted
+    ClientTokenConflict "CLIENT_TOKEN_CONFLICT" Aborted [TokenMismatch]
         "an earlier request with this name had other parameters, and the cloud remembers its client token",
         "the caller retries automatically; if the error persists, delete the claim and create another one";
     NodeReleased "NODE_RELEASED" Unavailable
@@ -209,7 +219,7 @@ failures! {
     StalePageToken "STALE_PAGE_TOKEN" Aborted
         "the page token has expired or is unknown",
         "list again from the first page";
-    TimedOut "TIMED_OUT" DeadlineExceeded
+    TimedOut "TIMED_OUT" DeadlineExceeded [Deadline]
         "the operation takes longer than usual, and may still be in progress",
         "the cloud continues the operation and the caller retries automatically; if the error persists, check the last observed state in the message";
     DetachStuck "DETACH_STUCK" DeadlineExceeded
@@ -220,31 +230,32 @@ failures! {
         "the caller retries automatically; if the error persists, check the log for the disk of this node that does not attach or detach";
 
     // Permissions.
-    AccessDenied "ACCESS_DENIED" PermissionDenied
+    AccessDenied "ACCESS_DENIED" PermissionDenied [Denied]
         "the access key does not have permission",
         "check the RAM policy of the access key's user or role";
     CredentialsExpired "CREDENTIALS_EXPIRED" PermissionDenied
+        [OidcTokenExpired TokenExpired OidcTokenRefused TokenRefused]
         "the security token has expired, is missing or belongs to another key",
         "check what renews the credentials: the instance role, the OIDC token file, or the Secret";
-    AccessKeyNotFound "ACCESS_KEY_NOT_FOUND" PermissionDenied
+    AccessKeyNotFound "ACCESS_KEY_NOT_FOUND" PermissionDenied [AccessKeyNotFound]
         "the access key does not exist",
         "check the access key in the Secret or the environment of the driver; it may have been deleted, or belong to another cloud";
-    AccessKeyInactive "ACCESS_KEY_INACTIVE" PermissionDenied
+    AccessKeyInactive "ACCESS_KEY_INACTIVE" PermissionDenied [KeyInactive]
         "the access key is disabled",
         "enable it in the RAM console, or use another one";
-    SignatureMismatch "SIGNATURE_MISMATCH" PermissionDenied
+    SignatureMismatch "SIGNATURE_MISMATCH" PermissionDenied [SignatureMismatch]
         "the cloud computes a different signature",
         "check the secret of the access key: it may belong to another key";
-    ClockSkew "CLOCK_SKEW" PermissionDenied
+    ClockSkew "CLOCK_SKEW" PermissionDenied [ClockSkew ClockFormat]
         "the cloud rejects the time of the request, also after it was taken from the cloud's response",
         "correct the clock of the controller's machine";
-    RoleNotAssumable "ROLE_NOT_ASSUMABLE" PermissionDenied
+    RoleNotAssumable "ROLE_NOT_ASSUMABLE" PermissionDenied [RoleNotAssumable RoleParameter]
         "the role does not exist, or this identity may not assume it",
         "check the role's name and its trust policy";
-    FeatureNotEnabled "FEATURE_NOT_ENABLED" PermissionDenied
+    FeatureNotEnabled "FEATURE_NOT_ENABLED" PermissionDenied [FeatureNotEnabled]
         "the account may not use this feature or region",
         "ask the vendor to enable it for the account";
-    NoCredentials "NO_CREDENTIALS" Unauthenticated
+    NoCredentials "NO_CREDENTIALS" Unauthenticated [NoCredentials]
         "no access key, an incomplete one, or no credentials from the role",
         "check the source in the message";
 
@@ -252,13 +263,13 @@ failures! {
     BadRequest "BAD_REQUEST" InvalidArgument
         "a field of the request, a StorageClass parameter, an access mode or a mount option is invalid",
         "correct the StorageClass or the claim";
-    TooManyTags "TOO_MANY_TAGS" InvalidArgument
+    TooManyTags "TOO_MANY_TAGS" InvalidArgument [TooManyTags]
         "a disk or snapshot can have 20 tags, including those of the driver",
         "remove tags from the class, or from the disk in the console";
-    UnknownZone "UNKNOWN_ZONE" InvalidArgument
+    UnknownZone "UNKNOWN_ZONE" InvalidArgument [UnknownZone ZoneFilter]
         "the zone does not exist",
         "correct `zoneId` of the StorageClass, or the zone labels of the nodes";
-    EncryptionMismatch "ENCRYPTION_MISMATCH" InvalidArgument
+    EncryptionMismatch "ENCRYPTION_MISMATCH" InvalidArgument [EncryptionMismatch EncryptionUnsupported]
         "the encryption parameters do not match the snapshot, the key or the account's default",
         "correct `encrypted` and `kmsKeyId` of the StorageClass";
     MultiAttachDisabled "MULTI_ATTACH_DISABLED" InvalidArgument
@@ -273,7 +284,7 @@ failures! {
     ModifyRejected "MODIFY_REJECTED" InvalidArgument
         "the disk cannot be modified as the VolumeAttributesClass specifies",
         "correct the VolumeAttributesClass to the limit in the message, or move the data to another volume";
-    RequestRejected "REQUEST_REJECTED" InvalidArgument
+    RequestRejected "REQUEST_REJECTED" InvalidArgument [Invalid PerformanceUnsupported]
         "the cloud rejects this request permanently",
         "correct the StorageClass or the claim according to the documentation of the cloud's error code";
 
@@ -290,7 +301,7 @@ failures! {
     GroupFailed "GROUP_FAILED" Internal
         "the cloud started the snapshots of a group, and not all of them succeeded",
         "follow the message; do not restart the instances while their snapshots are being created";
-    DriverBug "DRIVER_BUG" Internal
+    DriverBug "DRIVER_BUG" Internal [Bug DryRunAccepted NothingToModify]
         "the driver sent a request that the cloud cannot parse, or failed internally",
         "report this message as a bug";
 
@@ -365,7 +376,7 @@ failures! {
         "the file of instance types (`--instance-types-file`) is invalid",
         "correct the field in the message (`node.instanceTypes` of the chart), or set `node.maxVolumesPerNode`";
     ToolQueueTimeout "TOOL_QUEUE_TIMEOUT" DeadlineExceeded
-        "as many filesystem tools or full checks of other volumes run as may run at once",
+        "as many filesystem tools or full checks of other volumes run as may run simultaneously",
         "the caller retries automatically; if the error persists, check at /debug/volumes of the node which volumes are being checked";
     ToolFailed "TOOL_FAILED" Internal
         "a filesystem tool failed",

@@ -1,6 +1,6 @@
 //! Limits of instance types, which the controller reads from the cloud and publishes in the ConfigMap.
 
-use diskplugin::model::instance_types::InstanceTypes;
+use diskplugin::model::instance_types::{Document, InstanceTypes};
 use serde_json::{Value, json};
 use tonic::transport::Channel;
 
@@ -32,7 +32,7 @@ fn content(kit: &Kit) -> Option<String> {
 }
 
 fn published(kit: &Kit) -> Option<InstanceTypes> {
-    Some(InstanceTypes::parse(&content(kit)?).unwrap())
+    Some(Document::read(&content(kit)?).unwrap().types().clone())
 }
 
 /// Waits until this number of types is published; returns their names.

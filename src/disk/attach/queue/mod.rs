@@ -6,14 +6,14 @@
 //! rejections.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::target::AttachOperation;
-use crate::base::{Deadline, Elapsed, InPhase, Phase};
+use crate::base::{Deadline, Elapsed, InPhase, Phase, lock};
 use crate::disk::backoff::Backoff;
 use crate::model::InstanceId;
 
@@ -91,7 +91,7 @@ impl AttachQueues {
     }
 
     fn enqueue(&self, node: &InstanceId, operation: AttachOperation) -> (Permit, Arc<Notify>) {
-        self.lock().retain(|_, queues| queues.is_needed());
+        lock(&self.0).retain(|_, queues| queues.is_needed());
         let (number, changed) = self.update(node, |queues| {
             queues.last += 1;
             let number = queues.last;
@@ -110,7 +110,7 @@ impl AttachQueues {
 
     /// The requests of all instances, with each operation.
     pub(super) fn report(&self) -> Vec<QueueReport> {
-        let nodes = self.lock();
+        let nodes = lock(&self.0);
         let report = |name, queue: fn(&InstanceQueues) -> &Queue| QueueReport {
             operation: name,
             running: nodes.values().map(|node| queue(node).running).sum(),
@@ -152,17 +152,13 @@ impl AttachQueues {
 
     /// Updates the queues of an instance, and removes them once they are empty.
     fn update<T>(&self, node: &InstanceId, change: impl FnOnce(&mut InstanceQueues) -> T) -> T {
-        let mut nodes = self.lock();
+        let mut nodes = lock(&self.0);
         let queues = nodes.entry(node.clone()).or_default();
         let changed = change(queues);
         if !queues.is_needed() {
             nodes.remove(node);
         }
         changed
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<InstanceId, InstanceQueues>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -257,7 +253,7 @@ impl Permit {
     }
 
     pub(super) fn record_accepted(&self) {
-        if let Some(queues) = self.queues.lock().get_mut(&self.node) {
+        if let Some(queues) = lock(&self.queues.0).get_mut(&self.node) {
             queues.queue(self.operation).conflicts = 0;
         }
     }

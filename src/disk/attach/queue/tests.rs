@@ -33,7 +33,7 @@ async fn an_unused_queue_is_removed() {
     let held = queues.acquire(&n, AttachOperation::Attach, second()).await.unwrap();
     assert!(queues.acquire(&n, AttachOperation::Attach, second()).await.is_err());
     drop(held);
-    assert!(queues.lock().is_empty());
+    assert!(lock(&queues.0).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,7 +52,7 @@ async fn parallelism_is_cached_and_refreshed() {
     drop(one);
     assert!(free().is_some());
     drop(other);
-    assert!(queues.lock().is_empty());
+    assert!(lock(&queues.0).is_empty());
 }
 
 #[tokio::test(start_paused = true)]

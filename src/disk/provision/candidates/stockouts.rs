@@ -5,13 +5,14 @@
 //! first; other calls get the last rejection without a request.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use ecs::{Condition, Error, Kind};
 use tokio::time::Instant;
 
 use super::Candidate;
+use crate::base::lock;
 use crate::model::{Category, Gib, PerformanceLevel, ZoneId};
 
 const PROBE_INTERVAL: Duration = Duration::from_secs(30);
@@ -86,7 +87,7 @@ impl Stockouts {
     /// Records the response to an attempt: the rejection with the cloud's message, or success.
     pub(super) fn record(&self, candidate: &Candidate, rejected: Option<(Rejection, &str)>) {
         let [pair, quota, zone] = Scope::all(candidate);
-        let mut stockouts = self.lock();
+        let mut stockouts = lock(&self.0);
         let Some((rejection, why)) = rejected else {
             for scope in [pair, quota, zone] {
                 stockouts.retain(|other, out| *other != scope || candidate.size < out.size);
@@ -126,7 +127,7 @@ impl Stockouts {
             return false;
         }
         let next_probe = Instant::now() + PROBE_INTERVAL;
-        let mut stockouts = self.lock();
+        let mut stockouts = lock(&self.0);
         for scope in Scope::all(candidate) {
             let out = stockouts.get_mut(&scope);
             if let Some(out) = out.filter(|out| candidate.size >= out.size) {
@@ -157,7 +158,7 @@ impl Stockouts {
 
     /// The zones and categories that were rejected recently; without a category, the whole zone.
     pub(in crate::disk) fn current(&self) -> Vec<(Option<ZoneId>, Option<Category>)> {
-        let stockouts = self.lock();
+        let stockouts = lock(&self.0);
         let recent = stockouts.iter().filter(|(_, out)| out.at.elapsed() < RECENT);
         let mut current: Vec<_> = recent
             .map(|(scope, _)| match scope.clone() {
@@ -171,17 +172,13 @@ impl Stockouts {
     }
 
     fn with<T>(&self, candidate: &Candidate, read: impl Fn(&Stockout) -> T) -> std::array::IntoIter<Option<T>, 3> {
-        let stockouts = self.lock();
+        let stockouts = lock(&self.0);
         let applies = |out: &&Stockout| candidate.size >= out.size && out.at.elapsed() < MEMORY;
         let found = Scope::all(candidate).map(|scope| {
             let out = stockouts.get(&scope).filter(applies);
             out.map(&read)
         });
         found.into_iter()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Scope, Stockout>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
