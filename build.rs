@@ -7,6 +7,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("cargo:rerun-if-changed=proto/{protocol}");
     }
     let descriptors = protox::compile(PROTOCOLS, ["proto"])?;
+    let services = descriptors.file.iter().flat_map(|file| &file.service);
+    let methods = services.flat_map(|service| &service.method);
+    let methods: Vec<&str> = methods.map(prost_types::MethodDescriptorProto::name).collect();
+    let list = std::path::Path::new(&std::env::var("OUT_DIR")?).join("methods.rs");
+    std::fs::write(list, format!("&{methods:?}"))?;
     tonic_prost_build::configure()
         // RPCs that a role does not implement return UNIMPLEMENTED.
         .generate_default_stubs(true)

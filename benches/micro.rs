@@ -10,8 +10,9 @@ use diskplugin::model::{Bytes, Category, ClientToken, Disk, DiskId, Gib, Perform
 use divan::{Bencher, black_box};
 use ecs::credential::Credentials;
 use ecs::sign::{API_VERSION, Scheme, UnsignedRequest};
+use ecs::wire::params::{Params, params};
 use ecs::wire::read;
-use ecs::{CreateDisk, DescribeDisks, Page, wire};
+use ecs::{CreateDisk, DescribeDisks, Page};
 use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use fake_ecs::{Cloud, Exchange, Options};
 use jiff::Timestamp;
@@ -50,7 +51,7 @@ fn sign(bencher: Bencher<'_, '_>, scheme: Scheme) {
     let ids = (0..DISKS).map(|n| format!("d-bp1{n:017}").parse::<DiskId>());
     let params = describe(ids.collect::<Result<_, _>>().expect("valid IDs"));
     let credentials = Credentials::new(DEFAULT_KEY, DEFAULT_SECRET);
-    let attempt = attempt(params.as_map(), &credentials, Timestamp::UNIX_EPOCH);
+    let attempt = attempt(&params, &credentials, Timestamp::UNIX_EPOCH);
     bencher.bench(|| scheme.sign(black_box(&attempt)));
 }
 
@@ -100,9 +101,10 @@ fn plan(bencher: Bencher<'_, '_>) {
     bencher.bench(|| candidates::select_candidates(black_box(&new)).expect("a valid disk"));
 }
 
-fn describe(ids: Vec<DiskId>) -> wire::params::Params {
-    wire::disk::describe(&DescribeDisks {
+fn describe(ids: Vec<DiskId>) -> Params {
+    params(&DescribeDisks {
         ids: Some(ids),
+        page_size: Some(100),
         ..DescribeDisks::default()
     })
 }
@@ -125,7 +127,7 @@ fn response() -> Vec<u8> {
         }
         ids
     });
-    let mut params = describe(ids).as_map().clone();
+    let mut params = describe(ids);
     params.insert("RegionId".to_owned(), options.region.clone());
     let credentials = Credentials::new(DEFAULT_KEY, DEFAULT_SECRET);
     let now = diskplugin::base::Clock::now(&SystemClock);

@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// The status and the text of a page of a node that does not know which instance it is.
+    /// The status and the text of a page of a node whose instance is unknown.
     async fn get(path: &str) -> (StatusCode, String) {
         let telemetry = Telemetry::default();
         let site = Site {

@@ -1,5 +1,7 @@
-//! Metrics of RPCs, their phases and cloud calls.
+//! Metrics of RPCs, their phases and cloud calls. Label values that a peer chooses are limited in number.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
@@ -10,7 +12,6 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::catalog::register;
-use super::labels::{BoundedValues, ExemplarLabels, Labels, METHODS, OTHER};
 
 /// Seconds: RPCs that find nothing to do take milliseconds; attaching under a strict quota, or mkfs, takes minutes.
 const RPC_BUCKETS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
@@ -26,6 +27,25 @@ const MAX_CODES: usize = 64;
 
 /// The method of work that no call waits for, or that several calls share.
 const BACKGROUND: &str = "background";
+
+/// Names and values of the labels of a metric.
+type Labels<const N: usize> = [(&'static str, String); N];
+
+/// The labels of an exemplar, which together have at most 128 characters (OpenMetrics 1.0, Exemplars).
+type ExemplarLabels = Vec<(&'static str, String)>;
+
+/// The distinct values of a label. Further ones count as `other`.
+#[derive(Debug, Clone)]
+struct BoundedValues {
+    values: Arc<Mutex<BTreeSet<String>>>,
+    max: usize,
+}
+
+/// The value for all others.
+const OTHER: &str = "other";
+
+/// The methods of CSI and of kubelet's plugin registration.
+const METHODS: &[&str] = include!(concat!(env!("OUT_DIR"), "/methods.rs"));
 
 type Buckets<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
 type ExemplarBuckets =
@@ -57,26 +77,18 @@ impl Default for CallMetrics {
     }
 }
 
-/// The IDs that connect a measurement with logs and traces.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Exemplar<'a> {
-    pub(super) request_id: Option<&'a str>,
-    pub(super) trace_id: Option<&'a str>,
-}
-
 /// The sum of the characters of the labels of an exemplar is limited to 128.
 const MAX_EXEMPLAR_ID: usize = 48;
 
-impl Exemplar<'_> {
-    fn labels(self) -> Option<ExemplarLabels> {
-        let ids = [("request_id", self.request_id), ("trace_id", self.trace_id)];
-        let ids = ids.into_iter().filter_map(|(name, id)| {
-            let id = id.filter(|id| id.len() <= MAX_EXEMPLAR_ID && id.is_ascii())?;
-            Some((name, id.to_owned()))
-        });
-        let labels: ExemplarLabels = ids.collect();
-        (!labels.is_empty()).then_some(labels)
-    }
+/// The IDs that connect a measurement with logs and traces.
+fn exemplar(request_id: Option<&str>, trace_id: Option<&str>) -> Option<ExemplarLabels> {
+    let ids = [("request_id", request_id), ("trace_id", trace_id)];
+    let ids = ids.into_iter().filter_map(|(name, id)| {
+        let id = id.filter(|id| id.len() <= MAX_EXEMPLAR_ID && id.is_ascii())?;
+        Some((name, id.to_owned()))
+    });
+    let labels: ExemplarLabels = ids.collect();
+    (!labels.is_empty()).then_some(labels)
 }
 
 impl CallMetrics {
@@ -99,11 +111,11 @@ impl CallMetrics {
         self.running.get_or_create(&[("method", method.to_owned())]).inc();
     }
 
-    pub(super) fn rpc_ended(&self, method: &str, code: &str, elapsed: Duration, exemplar: Exemplar<'_>) {
+    pub(super) fn rpc_ended(&self, method: &str, code: &str, elapsed: Duration, trace_id: Option<&str>) {
         let (method, code) = (("method", method.to_owned()), ("code", code.to_owned()));
         self.running.get_or_create(std::array::from_ref(&method)).dec();
         let rpcs = self.rpcs.get_or_create(&[method, code]);
-        rpcs.observe(elapsed.as_secs_f64(), exemplar.labels(), None);
+        rpcs.observe(elapsed.as_secs_f64(), exemplar(None, trace_id), None);
     }
 
     pub(super) fn phase_ended(&self, method: Option<&str>, phase: &str, elapsed: Duration) {
@@ -118,7 +130,7 @@ impl CallMetrics {
         code: &str,
         is_throttled: bool,
         elapsed: Duration,
-        exemplar: Exemplar<'_>,
+        (request_id, trace_id): (Option<&str>, Option<&str>),
     ) {
         let action = ("action", action.to_owned());
         if is_throttled {
@@ -126,11 +138,59 @@ impl CallMetrics {
         }
         let labels = [action, ("code", self.codes.limit(code))];
         let calls = self.cloud_calls.get_or_create(&labels);
-        calls.observe(elapsed.as_secs_f64(), exemplar.labels(), None);
+        calls.observe(elapsed.as_secs_f64(), exemplar(request_id, trace_id), None);
     }
 
     pub(super) fn poll_sent(&self, action: &str, size: f64) {
         let labels = [("action", action.to_owned())];
         self.batches.get_or_create(&labels).observe(size);
+    }
+}
+
+impl BoundedValues {
+    fn new(max: usize) -> Self {
+        Self {
+            values: Arc::default(),
+            max,
+        }
+    }
+
+    /// The value, or `other` if there are too many.
+    fn limit(&self, value: &str) -> String {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        if values.contains(value) {
+            return value.to_owned();
+        }
+        if values.len() >= self.max {
+            return OTHER.to_owned();
+        }
+        values.insert(value.to_owned());
+        value.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_of_the_protocols_is_known() {
+        let protocols = [
+            include_str!("../../proto/csi.proto"),
+            include_str!("../../proto/pluginregistration.proto"),
+        ];
+        let lines = protocols.iter().flat_map(|text| text.lines());
+        let methods = lines.filter_map(|line| line.trim().strip_prefix("rpc ")?.split_once(['(', ' ']));
+        let methods: BTreeSet<_> = methods.map(|(name, _)| name).collect();
+        assert_eq!(methods, METHODS.iter().copied().collect());
+    }
+
+    #[test]
+    fn values_beyond_the_limit_count_as_other() {
+        let values = BoundedValues::new(2);
+        assert_eq!(
+            ["a", "b", "c", "a"].map(|value| values.limit(value)),
+            ["a", "b", "other", "a"]
+        );
     }
 }

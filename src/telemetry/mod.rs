@@ -1,4 +1,4 @@
-//! What the process reports about itself: log lines, metrics, histories of volumes and traces. All but the log lines
+//! Reports of the process about itself: log lines, metrics, histories of volumes and traces. All but the log lines
 //! are derived from the spans of calls and their phases ([`crate::base::phase`]).
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use self::calls::CallLayer;
-pub use self::log_level::{LogFormat, LogLevel};
+pub use self::log::{LogFormat, LogLevel};
 pub(crate) use self::metrics::CallMetrics;
 pub(crate) use self::timeline::{Summary, Timelines};
 use self::trace::Traces;
@@ -21,9 +21,7 @@ use crate::base::SystemClock;
 mod calls;
 pub mod catalog;
 mod fields;
-mod labels;
 mod log;
-mod log_level;
 mod metrics;
 mod timeline;
 mod trace;

@@ -69,13 +69,14 @@ impl Caller {
         let credentials = settings.credentials.provide().await;
         let credentials = credentials.map_err(|error| no_credentials(action, error))?;
         self.signing_key.record(&credentials);
-        let params = params.clone().set("RegionId", &settings.region);
+        let mut params = params.clone();
+        params.insert("RegionId".to_owned(), settings.region.to_string());
         let Settings { server, clock, .. } = settings;
         let sign = |time| {
             let signed = settings.scheme.sign(&UnsignedRequest {
                 action,
                 version: API_VERSION,
-                params: params.as_map(),
+                params: &params,
                 host: &server.host,
                 credentials: &credentials,
                 time,
@@ -161,7 +162,7 @@ mod tests {
             clock: ServerClock::new(Arc::new(SystemClock)),
         };
         let caller = Caller::new(settings, transport);
-        let params = Params::default();
+        let params = Params::new();
         let attempt = caller.attempt::<()>("DescribeDisks", &params);
         let outcome = tokio::time::timeout(Duration::from_secs(60), attempt).await;
         assert!(outcome.is_err());

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tracing::Instrument;
 
 use super::action::{
@@ -21,9 +22,8 @@ use super::rate_limit::{Priority, RateLimiter};
 use super::retry;
 use super::server::BuildError;
 use super::transport::Transport;
-use super::wire::params::Params;
-use super::wire::snapshot_group::{self, Deleted};
-use super::wire::{Created, disk, health, instance, snapshot, spec, stock, tag};
+use super::wire::params::{Params, params, with};
+use super::wire::{Created, DeletedGroup, DescribedStock, Modified};
 use super::{Result, ServerClock};
 use crate::base::{Deadline, span};
 use crate::model::{
@@ -79,7 +79,7 @@ impl Client {
     /// Returns the time between two calls at the learned rate, zero while no rate is known; none if the call cannot be
     /// sent before the deadline.
     pub async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {
-        let priority = Priority::for_ready(action);
+        let priority = Priority::for_action(action).min(Priority::Poll);
         self.limiter.ready(action, priority, deadline).await
     }
 
@@ -167,8 +167,17 @@ fn complete<R>(action: &'static str, mut page: Page<R>) -> Result<Page<R>> {
     }
 }
 
-/// Each row: the method, its request and result; the action, its parameters, and the conversion of the response. With
-/// `poll by`, a request with ids has the priority of a poll.
+fn own<T: Serialize>(request: &T) -> &T {
+    request
+}
+
+/// A request for a page with token-based pagination, of 100 rows unless it has another size.
+fn paged(request: &impl Serialize) -> Value {
+    with(request, json!({"MaxResults": 100}))
+}
+
+/// Each row: the method, its request and result; the action, its parameters as JSON, and the conversion of the response.
+/// With `poll by`, a request with ids has the priority of a poll.
 macro_rules! actions {
     ($($(#[$doc:meta])* $method:ident($request:ty $(, poll by $ids:ident)?) -> $result:ty:
         $action:literal $params:expr, $read:expr;)*) => {
@@ -178,9 +187,11 @@ macro_rules! actions {
         impl Client {
             $($(#[$doc])*
             pub async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$result> {
-                let priority = Priority::for_action($action)$(.min(Priority::for_ids(request.$ids.as_ref())))?;
+                let priority = Priority::for_action($action);
+                $(let priority = if request.$ids.is_some() { Priority::Poll } else { priority };)?
                 // Boxed, because callers hold this future in large ones.
-                let call = self.call(priority, deadline, $action, $params(request));
+                let json = $params;
+                let call = self.call(priority, deadline, $action, params(&json(request)));
                 let response = Box::pin(call).await?;
                 let read = $read;
                 read($action, response)
@@ -191,58 +202,65 @@ macro_rules! actions {
 
 actions! {
     /// Creates a data disk; it becomes `Available` later. Idempotent by its client token.
-    create_disk(CreateDisk) -> DiskId: "CreateDisk" disk::create, created;
+    create_disk(CreateDisk) -> DiskId: "CreateDisk" own, created;
     /// Deletes a detached disk. A disk that does not exist is [`Kind::NotFound`] or success.
-    delete_disk(DiskId) -> (): "DeleteDisk" disk::delete, no_result;
+    delete_disk(DiskId) -> (): "DeleteDisk" |disk| json!({"DiskId": disk}), no_result;
     /// Starts attaching a disk; it becomes `In_use` later.
-    attach_disk(AttachDisk) -> (): "AttachDisk" disk::attach, no_result;
+    attach_disk(AttachDisk) -> (): "AttachDisk" own, no_result;
     /// Starts detaching a disk; it becomes `Available` later.
-    detach_disk(DetachDisk) -> (): "DetachDisk" disk::detach, no_result;
+    detach_disk(DetachDisk) -> (): "DetachDisk" own, no_result;
     /// One page of disks. Ids that do not exist are missing from the response.
     describe_disks(DescribeDisks, poll by ids) -> Page<Disk>:
-        "DescribeDisks" disk::describe, whole;
+        "DescribeDisks" paged, whole;
     /// Grows a disk. Idempotent by its client token.
-    resize_disk(ResizeDisk) -> (): "ResizeDisk" disk::resize, no_result;
+    resize_disk(ResizeDisk) -> (): "ResizeDisk" own, no_result;
     /// Changes category, performance level or provisioned IOPS. A change of the category returns a
     /// task; other changes are synchronous. It has no token: a repetition of a completed change is rejected and has no
     /// effect.
     modify_disk_spec(ModifyDiskSpec) -> Option<TaskId>:
-        "ModifyDiskSpec" spec::modify, |_, modified: spec::Modified| Ok(modified.task_id);
+        "ModifyDiskSpec" own, |_, modified: Modified| Ok(modified.task_id);
     /// Changes attributes of a disk synchronously.
-    modify_disk_attribute(ModifyDiskAttribute) -> (): "ModifyDiskAttribute" spec::attribute, no_result;
+    modify_disk_attribute(ModifyDiskAttribute) -> (): "ModifyDiskAttribute" own, no_result;
     /// Tasks of spec changes, the newest first. Ids that do not exist are missing.
-    describe_tasks(DescribeTasks) -> Page<Task>: "DescribeTasks" spec::describe, whole;
+    describe_tasks(DescribeTasks) -> Page<Task>: "DescribeTasks"
+        |query| with(query, json!({"TaskAction": "ModifyDiskSpec", "PageSize": 100, "PageNumber": 1})), whole;
     /// The health of these disks, at most 100. Ids that do not exist are missing.
     describe_disk_health([DiskId]) -> Page<DiskHealth>:
-        "DescribeDisksFullStatus" health::describe, whole;
+        "DescribeDisksFullStatus" |disks| json!({"DiskId": disks, "PageSize": 100, "PageNumber": 1}), whole;
     /// Starts a snapshot. Idempotent by its client token.
-    create_snapshot(CreateSnapshot) -> SnapshotId: "CreateSnapshot" snapshot::create, created;
+    create_snapshot(CreateSnapshot) -> SnapshotId: "CreateSnapshot" own, created;
     /// Deletes a snapshot. A snapshot that does not exist is [`Kind::NotFound`] or success.
-    delete_snapshot(SnapshotId) -> (): "DeleteSnapshot" snapshot::delete, no_result;
+    ///
+    /// With `Force`: otherwise a snapshot cannot be deleted before the disks created from it, which need it only for
+    /// `ResetDisk`, which is not used here.
+    delete_snapshot(SnapshotId) -> (): "DeleteSnapshot"
+        |snapshot| json!({"SnapshotId": snapshot, "Force": true}), no_result;
     /// One page of snapshots.
     describe_snapshots(DescribeSnapshots, poll by ids) -> Page<Snapshot>:
-        "DescribeSnapshots" snapshot::describe, whole;
+        "DescribeSnapshots" paged, whole;
     /// Starts a crash-consistent group of snapshots of several disks. Idempotent by its client token.
     create_snapshot_group(CreateSnapshotGroup) -> SnapshotGroupId:
-        "CreateSnapshotGroup" snapshot_group::create, created;
+        "CreateSnapshotGroup" own, created;
     /// One page of snapshot groups.
     describe_snapshot_groups(DescribeSnapshotGroups) -> Page<SnapshotGroup>:
-        "DescribeSnapshotGroups" snapshot_group::describe, whole;
+        "DescribeSnapshotGroups" paged, whole;
     /// Deletes a group with its snapshots. Returns the snapshots that remain, although the cloud reports success. A
     /// group that does not exist is [`Kind::NotFound`] or success.
     delete_snapshot_group(SnapshotGroupId) -> Vec<UndeletedSnapshot>:
-        "DeleteSnapshotGroup" snapshot_group::delete, |_, deleted: Deleted| Ok(deleted.remaining());
+        "DeleteSnapshotGroup" |group| json!({"SnapshotGroupId": group}),
+        |_, deleted: DeletedGroup| Ok(deleted.remaining());
     /// Sets tags on disks or snapshots; existing keys are overwritten.
-    tag_resources(TagResources) -> (): "TagResources" tag::set, no_result;
+    tag_resources(TagResources) -> (): "TagResources" own, no_result;
     /// Removes tags from disks or snapshots.
-    untag_resources(UntagResources) -> (): "UntagResources" tag::remove, no_result;
+    untag_resources(UntagResources) -> (): "UntagResources" own, no_result;
     /// One page of instances. An account without permission gets an empty page, not an error.
     describe_instances(DescribeInstances) -> Page<Instance>:
-        "DescribeInstances" instance::describe, complete;
-    /// The named instance types, at most ten.
+        "DescribeInstances" paged, complete;
+    /// The named instance types, at most ten. Attributes are returned only with `MaxResults`.
     describe_instance_types([String]) -> Vec<InstanceType>: "DescribeInstanceTypes"
-        instance::describe_types, |action, page| Ok(complete(action, page)?.rows);
+        |names| json!({"InstanceTypes": names, "MaxResults": 100}), |action, page| Ok(complete(action, page)?.rows);
     /// The disk categories available in each zone.
     describe_available_resource(DescribeStock) -> Vec<ZoneStock>: "DescribeAvailableResource"
-        stock::describe, |_, described: stock::Described| Ok(described.available_zones);
+        |query| with(query, json!({"DestinationResource": "DataDisk", "ResourceType": "disk"})),
+        |_, described: DescribedStock| Ok(described.available_zones);
 }

@@ -95,13 +95,13 @@ impl MetadataError {
 }
 
 impl Item {
-    /// The path below `meta-data/` and the key in the identity document.
-    fn names(self) -> (&'static str, &'static str) {
+    /// The path below `meta-data/`, which ends with the key in the identity document.
+    fn path(self) -> &'static str {
         match self {
-            Self::InstanceId => ("instance-id", "instance-id"),
-            Self::RegionId => ("region-id", "region-id"),
-            Self::ZoneId => ("zone-id", "zone-id"),
-            Self::InstanceType => ("instance/instance-type", "instance-type"),
+            Self::InstanceId => "instance-id",
+            Self::RegionId => "region-id",
+            Self::ZoneId => "zone-id",
+            Self::InstanceType => "instance/instance-type",
         }
     }
 }
@@ -143,7 +143,8 @@ impl Metadata {
             let identity = identity.and_then(|text| serde_json::from_str(&text).ok());
             self.cache().items = Some(identity.unwrap_or_default());
         }
-        let (path, key) = item.names();
+        let path = item.path();
+        let key = path.trim_start_matches("instance/");
         let cached = self.cache().items.as_ref().and_then(|items| {
             let value = items.get(key)?.as_str()?;
             (!value.is_empty()).then(|| value.to_owned())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ecs::api_health::{CONNECTIVITY_ADVICE, Outage, RECENT, Report};
+use ecs::api_health::{CONNECTIVITY_ADVICE, RECENT, Rejection, Report};
 use ecs::credential::CredentialProvider;
 use ecs::rate_limit::RateLimiter;
 use ecs::{ApiHealth, Client};
@@ -23,7 +23,6 @@ use crate::model::Failure;
 
 mod check;
 mod node;
-mod tools;
 
 /// How long calls must have failed before the cloud is reported as unreachable.
 const UNREACHABLE_AFTER: Duration = Duration::from_mins(1);
@@ -39,7 +38,7 @@ pub(crate) struct Health {
     pub(crate) registration: Option<Registration>,
     /// Set if replicas elect a leader.
     pub(crate) leadership: Option<watch::Receiver<Leadership>>,
-    /// Why a node does not know which instance it is. Until then it serves no socket.
+    /// Why the instance of a node is unknown. Until then it serves no socket.
     pub(crate) unknown_location: Option<String>,
 }
 
@@ -88,7 +87,13 @@ impl Health {
                 checks: vec![Check::new("location", Err(problem.clone()))],
             };
         }
-        let (socket, credentials, node) = tokio::join!(self.socket(Err), self.credentials(), self.node());
+        let node = async {
+            match &self.node {
+                Some(node) => node.run().await,
+                None => Vec::new(),
+            }
+        };
+        let (socket, credentials, node) = tokio::join!(self.socket(Err), self.credentials(), node);
         let report = self.cloud.as_ref().map(|cloud| cloud.api_health.report());
         let reachable = report.map(|report| Check::new("cloud", reachable(&report)));
         let registration = self.registration.as_ref().map(registration_check);
@@ -120,21 +125,14 @@ impl Health {
         Some(leadership.borrow().clone())
     }
 
-    async fn node(&self) -> Vec<Check> {
-        match &self.node {
-            Some(node) => node.run().await,
-            None => Vec::new(),
-        }
-    }
-
     async fn credentials(&self) -> Option<Check> {
         let cloud = self.cloud.as_ref()?;
         let todo = Failure::NoCredentials.advice();
         let provided = Deadline::after(TIMEOUT).bound(cloud.provider.provide());
         let outcome = match provided.await {
-            Ok(Ok(found)) => match rejection(&cloud.api_health.report()) {
-                Some(rejection) if !rejection.is_wrong_region() => Err(rejection.message("them")),
-                _ => Ok(format!("from {}", found.origin)),
+            Ok(Ok(found)) => match rejection(&cloud.api_health.report(), false) {
+                Some(rejection) => Err(rejection),
+                None => Ok(format!("from {}", found.origin)),
             },
             Ok(Err(error)) => Err(format!("{}; {todo}", error_chain(&error))),
             Err(_) => Err(format!(
@@ -146,52 +144,32 @@ impl Health {
     }
 }
 
-/// A recent rejection of the credentials or the region, which fails every call.
-struct Rejection<'a> {
-    ago: Duration,
-    error: &'a str,
-    failure: Failure,
-}
-
-impl Rejection<'_> {
-    fn is_wrong_region(&self) -> bool {
-        self.failure == Failure::UnknownRegion
-    }
-
-    fn message(&self, what: &str) -> String {
-        let (ago, error, todo) = (self.ago.as_secs(), self.error, self.failure.advice());
-        format!("the cloud rejected {what} {ago} s ago: {error}; {todo}")
-    }
-}
-
-fn rejection(report: &Report) -> Option<Rejection<'_>> {
-    let (at, refusal) = report.rejected.as_ref()?;
-    let ago = Some(at.elapsed()).filter(|ago| *ago < RECENT)?;
-    Some(Rejection {
-        ago,
-        error: &refusal.error,
-        failure: refusal.condition.into(),
-    })
+/// The message about a recent rejection of the region, or else of the credentials, which fails every call.
+fn rejection(report: &Report, of_region: bool) -> Option<String> {
+    let (at, Rejection { condition, error }) = report.rejected.as_ref()?;
+    let (ago, failure) = (at.elapsed(), Failure::from(*condition));
+    let (subject, is_of_it) = match failure {
+        Failure::UnknownRegion => ("the region", of_region),
+        _ => ("them", !of_region),
+    };
+    let (seconds, todo) = (ago.as_secs(), failure.advice());
+    let is_current = is_of_it && ago < RECENT;
+    is_current.then(|| format!("the cloud rejected {subject} {seconds} s ago: {error}; {todo}"))
 }
 
 /// The time of the last response, or an error if the cloud is unreachable or rejects the region.
 fn reachable(report: &Report) -> Result<String, String> {
-    if let Some(rejection) = rejection(report).filter(Rejection::is_wrong_region) {
-        return Err(rejection.message("the region"));
+    if let Some(rejection) = rejection(report, true) {
+        return Err(rejection);
     }
-    if let Some(Outage {
-        since,
-        last_failure: last,
-        error,
-        ..
-    }) = &report.outage
-        && last.elapsed() < RECENT
+    if let Some(outage) = report.outage.as_ref()
+        && outage.last_failure.elapsed() < RECENT
     {
-        let (since, last) = (since.elapsed().as_secs(), last.elapsed().as_secs());
-        let outage = format!("no response for {since} s, last attempt {last} s ago: {error}");
-        return match Duration::from_secs(since - last.min(since)) < UNREACHABLE_AFTER {
-            true => Ok(outage),
-            false => Err(format!("{outage}; {CONNECTIVITY_ADVICE} (--network, --ecs-endpoint)")),
+        let [since, last] = [outage.since, outage.last_failure].map(|at| at.elapsed().as_secs());
+        let text = format!("no response for {since} s, last attempt {last} s ago: {}", outage.error);
+        return match Duration::from_secs(since.saturating_sub(last)) < UNREACHABLE_AFTER {
+            true => Ok(text),
+            false => Err(format!("{text}; {CONNECTIVITY_ADVICE} (--network, --ecs-endpoint)")),
         };
     }
     Ok(match report.last_response {
@@ -226,6 +204,7 @@ fn registration_check(registration: &Registration) -> Check {
 
 #[cfg(test)]
 mod tests {
+    use ecs::api_health::Outage;
     use tokio::time::Instant;
 
     use super::*;
@@ -291,7 +270,7 @@ mod tests {
             let report = |at| Report {
                 rejected: Some((
                     at,
-                    ecs::api_health::Rejection {
+                    Rejection {
                         condition: ecs::Error::from_response("X", 403, code).condition(),
                         error: format!("DescribeDisks failed with {code}"),
                     },
@@ -299,11 +278,12 @@ mod tests {
                 ..Report::default()
             };
             let recent = report(ago(599).await);
-            let message = rejection(&recent).unwrap().message("them");
-            assert!(message.contains(code) && message.contains(todo), "{message}");
             let is_wrong_region = code.starts_with("InvalidRegion");
+            let message = rejection(&recent, is_wrong_region).unwrap();
+            assert!(message.contains(code) && message.contains(todo), "{message}");
+            assert!(rejection(&recent, !is_wrong_region).is_none());
             assert_eq!(reachable(&recent).is_err(), is_wrong_region, "{code}");
-            assert!(rejection(&report(ago(600).await)).is_none());
+            assert!(rejection(&report(ago(600).await), is_wrong_region).is_none());
         }
     }
 }

@@ -2,9 +2,24 @@
 //! them.
 
 use super::check::{Check, TIMEOUT};
-use super::tools;
 use crate::base::Deadline;
 use crate::node::Prerequisites;
+
+/// Programs that are required for staging and expanding filesystems.
+const TOOLS: [&str; 12] = [
+    "blkid",
+    "blockdev",
+    "sfdisk",
+    "partx",
+    "e2fsck",
+    "resize2fs",
+    "mkfs.ext4",
+    "mkfs.ext3",
+    "mkfs.xfs",
+    "xfs_growfs",
+    "mkfs.btrfs",
+    "btrfs",
+];
 
 const KERNEL_ADVICE: &str = "check the kernel log, and whether the container has the /sys and /dev of the host";
 
@@ -99,13 +114,15 @@ async fn check(
 
 /// Whether the programs that a node executes are in `PATH`.
 fn tools() -> Result<String, String> {
-    let missing = tools::missing(std::env::var_os("PATH").as_deref());
-    match missing.as_slice() {
-        [] => Ok("all are installed".to_owned()),
-        missing => Err(format!(
-            "not in PATH, but required for volumes with a filesystem: {}; use the image of this project, or install blkid, fdisk, \
-             e2fsprogs, xfsprogs and btrfs-progs",
-            missing.join(", ")
-        )),
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let exists = |tool: &&str| std::env::split_paths(&path).any(|dir| dir.join(tool).exists());
+    let missing: Vec<_> = TOOLS.into_iter().filter(|tool| !exists(tool)).collect();
+    if missing.is_empty() {
+        return Ok("all are installed".to_owned());
     }
+    Err(format!(
+        "not in PATH, but required for volumes with a filesystem: {}; use the image of this project, or install blkid, fdisk, \
+         e2fsprogs, xfsprogs and btrfs-progs",
+        missing.join(", ")
+    ))
 }

@@ -4,15 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 
 use super::{Gauges, InventoryMetrics, Samples};
 use crate::base::Deadline;
+use crate::cluster::lease::Leadership;
 use crate::disk::DiskServices;
 use crate::http::health::CloudAccess;
 use crate::model::{Category, ZoneId};
 
 /// Timeout for the credentials: a scrape must not wait for their source.
 const CREDENTIALS_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Whether this replica is the leader.
+#[derive(Debug)]
+pub(crate) struct LeaderGauge(pub(crate) watch::Receiver<Leadership>);
 
 #[derive(Debug)]
 pub(crate) struct ControllerGauges {
@@ -67,5 +73,13 @@ impl Gauges for ControllerGauges {
         if let Some(seconds) = self.remaining().await {
             to.set("credentials_remaining", [], seconds);
         }
+    }
+}
+
+#[async_trait]
+impl Gauges for LeaderGauge {
+    async fn read(&self, to: &mut Samples) {
+        let is_leader = *self.0.borrow() == Leadership::Leader;
+        to.set("leader", [], u64::from(is_leader));
     }
 }

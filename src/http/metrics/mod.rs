@@ -8,9 +8,8 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tokio::sync::Mutex;
 
-pub(crate) use self::controller::ControllerGauges;
+pub(crate) use self::controller::{ControllerGauges, LeaderGauge};
 pub(crate) use self::inventory::{InventoryMetrics, UnhealthyDisks, refresh};
-pub(crate) use self::leader::LeaderGauge;
 pub(crate) use self::node::NodeGauges;
 pub(crate) use self::orphans::{OrphanMetrics, count_orphans};
 use self::samples::Samples;
@@ -19,7 +18,6 @@ use crate::telemetry::catalog::{PREFIX, register};
 
 mod controller;
 mod inventory;
-mod leader;
 mod node;
 mod orphans;
 mod samples;

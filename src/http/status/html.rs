@@ -4,23 +4,51 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use ecs::api_health::{Rejection, Report};
+use ecs::rate_limit::LimitReport;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::time::Instant;
 
 use super::escape::Escaped;
-use super::model::Status;
 use super::style::{STYLE, policy};
 use super::table::{Cell, table};
-use crate::disk::Severity;
-use crate::model::Failure;
+use crate::disk::{QueueReport, Severity};
+use crate::http::health::Readiness;
+use crate::http::metrics::UnhealthyDisks;
+use crate::model::{Category, Failure, ZoneId};
 use crate::ops::timeline::describe;
+use crate::telemetry::Summary;
 
 /// The time between two loads of the page.
 const REFRESH_SECONDS: u32 = 5;
 
 /// The query of the page that does not reload itself.
 pub(crate) const PAUSED: &str = "paused";
+
+/// The content of the page.
+#[derive(Debug)]
+pub(crate) struct Status {
+    pub(super) role: &'static str,
+    pub(super) version: &'static str,
+    pub(super) now: Timestamp,
+    pub(super) uptime: Duration,
+    pub(super) readiness: Readiness,
+    pub(super) queues: Vec<QueueReport>,
+    /// The oldest first.
+    pub(super) running: Vec<Summary>,
+    /// Running calls that are not in `running`.
+    pub(super) omitted: usize,
+    pub(super) limits: Vec<LimitReport>,
+    /// From the calls that were made anyway.
+    pub(super) cloud: Report,
+    /// No zone is the whole region, no category is every category.
+    pub(super) stockouts: Vec<(Option<ZoneId>, Option<Category>)>,
+    /// None before the first listing, or without one.
+    pub(super) unhealthy: Option<UnhealthyDisks>,
+    /// The last one first.
+    pub(super) failed: Vec<Summary>,
+}
 
 /// The headers of the page in addition to those of every response.
 pub(crate) fn headers() -> [(HeaderName, HeaderValue); 3] {
@@ -203,7 +231,7 @@ fn unhealthy(status: &Status) -> String {
             Severity::Inaccessible => "inaccessible",
         };
         [
-            Cell::link(disk.to_string(), &history(disk.as_str())),
+            Cell::link(disk, &history(disk.as_str())),
             Cell::text(severity),
             Cell::text(&issue.reason),
             Cell::prose(&issue.message),

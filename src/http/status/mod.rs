@@ -6,8 +6,7 @@ use async_trait::async_trait;
 use http::{HeaderName, HeaderValue};
 use tokio::time::Instant;
 
-use self::html::{PAUSED, headers, html};
-use self::model::Status;
+use self::html::{PAUSED, Status, headers, html};
 use super::Page;
 use super::health::{CloudAccess, Health};
 use super::metrics::InventoryMetrics;
@@ -16,7 +15,6 @@ use crate::telemetry::{Summary, Timelines};
 
 mod escape;
 mod html;
-mod model;
 mod style;
 mod table;
 

@@ -1,7 +1,5 @@
 //! A table with a caption.
 
-use std::fmt::{Display, Formatter, Result};
-
 use jiff::Timestamp;
 
 use super::escape::Escaped;
@@ -9,71 +7,38 @@ use super::escape::Escaped;
 /// Rows of a table before its summary is opened; the style has this number, too.
 pub(super) const SHOWN: usize = 20;
 
+/// A cell as HTML.
 #[derive(Debug)]
-pub(super) struct Cell {
-    text: String,
-    kind: Kind,
-}
-
-#[derive(Debug)]
-enum Kind {
-    Text,
-    Prose,
-    Strong,
-    Number,
-    Time,
-    /// The address, already percent-encoded.
-    Link(String),
-}
+pub(super) struct Cell(String);
 
 impl Cell {
-    fn new(text: impl Into<String>, kind: Kind) -> Self {
-        let text = text.into();
-        Self { text, kind }
-    }
-
     /// A name or a few words, which stay on one line. It is cut if a peer sent a very long name.
-    pub(super) fn text(text: impl Into<String>) -> Self {
-        Self::new(text, Kind::Text)
+    pub(super) fn text(text: impl AsRef<str>) -> Self {
+        Self(format!("<td>{}</td>", Escaped(text)))
     }
 
     /// A message, which wraps.
-    pub(super) fn prose(text: impl Into<String>) -> Self {
-        Self::new(text, Kind::Prose)
+    pub(super) fn prose(text: impl AsRef<str>) -> Self {
+        Self(format!("<td class=\"prose\">{}</td>", Escaped(text)))
     }
 
     /// A state that needs attention.
     pub(super) fn strong(text: &str) -> Self {
-        Self::new(text, Kind::Strong)
+        Self(format!("<td><strong>{}</strong></td>", Escaped(text)))
     }
 
     pub(super) fn number(number: &impl ToString) -> Self {
-        Self::new(number.to_string(), Kind::Number)
+        Self(format!("<td class=\"number\">{}</td>", Escaped(number.to_string())))
     }
 
     pub(super) fn time(time: Timestamp) -> Self {
-        Self::new(format!("{time:.0}"), Kind::Time)
+        Self(format!("<td><time datetime=\"{time:.0}\">{time:.0}</time></td>"))
     }
 
-    pub(super) fn link(text: impl Into<String>, address: &str) -> Self {
-        Self::new(text, Kind::Link(address.to_owned()))
-    }
-}
-
-impl Display for Cell {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let text = Escaped(&self.text);
-        match &self.kind {
-            Kind::Text => write!(f, "<td>{text}</td>"),
-            Kind::Prose => write!(f, "<td class=\"prose\">{text}</td>"),
-            Kind::Strong => write!(f, "<td><strong>{text}</strong></td>"),
-            Kind::Number => write!(f, "<td class=\"number\">{text}</td>"),
-            Kind::Time => write!(f, "<td><time datetime=\"{text}\">{text}</time></td>"),
-            Kind::Link(address) => {
-                let address = Escaped(address);
-                write!(f, "<td><a href=\"{address}\">{text}</a></td>")
-            }
-        }
+    /// `address` is already percent-encoded.
+    pub(super) fn link(text: impl AsRef<str>, address: &str) -> Self {
+        let (text, address) = (Escaped(text), Escaped(address));
+        Self(format!("<td><a href=\"{address}\">{text}</a></td>"))
     }
 }
 
@@ -89,7 +54,7 @@ pub(super) fn table<const COLUMNS: usize>(
 ) -> String {
     let (mut body, mut count) = (String::new(), 0_usize);
     for row in rows {
-        let cells = row.map(|cell| cell.to_string()).concat();
+        let cells = row.map(|cell| cell.0).concat();
         body += &format!("<tr>{cells}</tr>\n");
         count += 1;
     }

@@ -11,7 +11,7 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
 use super::fields::Fields;
-use super::metrics::{CallMetrics, Exemplar};
+use super::metrics::CallMetrics;
 use super::timeline::{RecordedCall, Timelines};
 use crate::csi::layer as rpc;
 
@@ -97,28 +97,20 @@ impl CallLayer {
         if std::mem::replace(&mut rpc.ended, true) {
             return;
         }
-        let exemplar = Exemplar {
-            request_id: None,
-            trace_id: rpc.trace_id.as_deref(),
-        };
         let elapsed = rpc.began.elapsed();
-        let metrics = &self.metrics;
-        metrics.rpc_ended(&rpc.method, code, elapsed, exemplar);
-        let timelines = &self.timelines;
-        timelines.end(&rpc.call, code, rpc.message.take(), elapsed);
+        let trace_id = rpc.trace_id.as_deref();
+        self.metrics.rpc_ended(&rpc.method, code, elapsed, trace_id);
+        self.timelines.end(&rpc.call, code, rpc.message.take(), elapsed);
     }
 
     fn end_step(&self, step: &Running) {
         let elapsed = step.began.elapsed();
         let metrics = &self.metrics;
         if step.is_cloud_call {
-            let exemplar = Exemplar {
-                request_id: step.request_id.as_deref(),
-                trace_id: step.trace_id.as_deref(),
-            };
+            let ids = (step.request_id.as_deref(), step.trace_id.as_deref());
             // Dropped at the deadline, or by a caller that gave up.
             let code = step.code.as_deref().unwrap_or(CANCELLED);
-            metrics.cloud_call_ended(&step.name, code, step.is_throttled, elapsed, exemplar);
+            metrics.cloud_call_ended(&step.name, code, step.is_throttled, elapsed, ids);
         } else {
             let method = step.call.as_ref().map(|(_, method)| method.as_str());
             metrics.phase_ended(method, &step.name, elapsed);

@@ -39,7 +39,7 @@ pub(crate) struct RecordedCall {
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Record {
+pub(super) struct Record {
     method: String,
     started: Timestamp,
     /// Missing while the call is running.
@@ -62,10 +62,12 @@ struct Record {
     omitted_steps: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
+    /// The key of the volume in the histories.
     #[serde(skip)]
-    key: Option<String>,
+    pub(super) key: Option<String>,
+    /// The name under which the volume is requested.
     #[serde(skip)]
-    name: Option<String>,
+    pub(super) name: Option<String>,
     #[serde(skip)]
     next_step: usize,
 }
@@ -112,15 +114,6 @@ impl RecordedCall {
         }
     }
 
-    /// Sets the name under which the volume is requested.
-    pub(super) fn set_name(&self, name: &str) {
-        self.lock().name = Some(name.to_owned());
-    }
-
-    pub(super) fn name(&self) -> Option<String> {
-        self.lock().name.clone()
-    }
-
     /// Whether it succeeded without a warning and belongs to the routine of kubelet and sidecars, which would displace
     /// other calls.
     pub(super) fn is_routine(&self) -> bool {
@@ -128,14 +121,6 @@ impl RecordedCall {
         record.code.as_deref() == Some(crate::csi::layer::OK)
             && record.notes.is_empty()
             && ROUTINE.contains(&record.method.as_str())
-    }
-
-    pub(super) fn assign_to(&self, key: &str) {
-        self.lock().key = Some(key.to_owned());
-    }
-
-    pub(super) fn key(&self) -> Option<String> {
-        self.lock().key.clone()
     }
 
     pub(in crate::telemetry) fn set_node(&self, node: &str) {
@@ -247,7 +232,7 @@ impl RecordedCall {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Record> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

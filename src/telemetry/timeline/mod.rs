@@ -64,8 +64,10 @@ impl Timelines {
 
     /// Assigns the call to the volume with this name, or to the disk that was last created under it.
     pub(super) fn assign_name(&self, call: &Arc<RecordedCall>, name: &str) {
-        if call.key().is_none() {
-            call.set_name(name);
+        let mut record = call.lock();
+        if record.key.is_none() {
+            record.name = Some(name.to_owned());
+            drop(record);
             self.lock().push(name, call);
         }
     }
@@ -73,7 +75,10 @@ impl Timelines {
     /// Assigns the call to a disk. If it has a name, the history of the name becomes that of the disk.
     pub(super) fn assign_disk(&self, call: &Arc<RecordedCall>, disk: &str) {
         let mut volumes = self.lock();
-        match (call.key(), call.name()) {
+        let record = call.lock();
+        let (key, name) = (record.key.clone(), record.name.clone());
+        drop(record);
+        match (key, name) {
             (None, _) => volumes.push(disk, call),
             (Some(key), _) if key == disk => {}
             (Some(key), Some(name)) if key == name => volumes.connect(&name, disk),
@@ -90,7 +95,7 @@ impl Timelines {
 
     pub(super) fn end(&self, call: &Arc<RecordedCall>, code: &str, message: Option<String>, elapsed: Duration) {
         call.end(code, message, elapsed);
-        let Some(key) = call.key() else { return };
+        let Some(key) = call.lock().key.clone() else { return };
         let mut volumes = self.lock();
         if call.is_routine() {
             volumes.remove(&key, call);
@@ -144,7 +149,7 @@ impl Timelines {
 impl Volumes {
     fn push(&mut self, key: &str, call: &Arc<RecordedCall>) {
         let key = self.disks.get(key).cloned().unwrap_or_else(|| key.to_owned());
-        call.assign_to(&key);
+        call.lock().key = Some(key.clone());
         let calls = self.calls.entry(key.clone()).or_default();
         calls.push_back(Arc::clone(call));
         let is_full = calls.len() > MAX_CALLS_PER_VOLUME;
@@ -211,7 +216,7 @@ impl Volumes {
             return;
         };
         for call in &calls {
-            call.assign_to(disk);
+            call.lock().key = Some(disk.to_owned());
         }
         for key in self.order.iter_mut().filter(|key| *key == name) {
             disk.clone_into(key);

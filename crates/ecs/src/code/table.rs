@@ -1,6 +1,6 @@
-//! The table of conditions with kind and codes. Every code is listed once, or belongs to a family (see
-//! [`super::condition`]). Sources: the gateway's common errors, the error lists of the actions and of STS, and codes in
-//! public reports. The spelling is the cloud's, including misspellings.
+//! The table of conditions with kind and codes. Every code is listed once, or belongs to a family to which the cloud
+//! adds new codes: those with a prefix that is listed with `*`. Sources: the gateway's common errors, the error lists
+//! of the actions and of STS, and codes in public reports. The spelling is the cloud's, including misspellings.
 //!
 //! The kind depends on the remedy. Transient errors are [`Kind::Conflict`], [`Kind::OperationPending`],
 //! [`Kind::Throttled`] or [`Kind::Ambiguous`]. If another zone or category may work, it is [`Kind::OutOfStock`]. If the
@@ -48,10 +48,10 @@ conditions! {
     TokenExpired Expired
         "MissingSecurityToken InvalidSecurityToken.Expired InvalidSecurityToken.Malformed
          InvalidSecurityToken.MismatchWithAccessKey";
-    AccessKeyNotFound Expired "InvalidAccessKeyId.NotFound";
-    Denied Denied "Forbidden NoPermission.Tag";
-    OidcTokenRefused Denied "AuthenticationFail.OIDCToken.Invalid";
-    TokenRefused Denied "";
+    AccessKeyNotFound Expired "InvalidAccessKeyId.NotFound InvalidAccessKeyId*";
+    Denied Denied "Forbidden NoPermission.Tag Forbidden.* NoPermission*";
+    OidcTokenRefused Denied "AuthenticationFail.OIDCToken.Invalid AuthenticationFail.*";
+    TokenRefused Denied "InvalidSecurityToken*";
     KeyInactive Denied "InvalidAccessKeyId.Inactive";
     SignatureMismatch Denied "SignatureDoesNotMatch";
     ClockSkew Denied "InvalidTimeStamp.Expired";
@@ -65,7 +65,7 @@ conditions! {
          InvalidStatus.Upgrading InvalidStatus.DiskNotReady OperationDenied.DiskExpansionUnfinished
          BurstingEnabledForModifyingDiskUnsupported QuotaExceed.ConcurrentSnapshotQuota
          InvalidOperation.RelatedSnapshotNotFinished InvalidOperation.UnfinishedEncryptedSnapshotCopy
-         InvalidOperation.UnfinishedCrossRegionCopy";
+         InvalidOperation.UnfinishedCrossRegionCopy IncorrectDiskStatus.* OperationConflict.*";
     DiskStatus Conflict "IncorrectDiskStatus";
     DiskStillAttached Conflict "DiskStillAttached";
     NotAttached Conflict "DependencyViolation";
@@ -92,7 +92,7 @@ conditions! {
         "ZoneNotOnSale OperationDenied.NoStock OperationDenied.NotEnoughCapacity
          OperationDenied.CloudSSDNotSupported InvalidDiskCategory.ValueUnauthorized
          InvalidPerformanceLevel.ValueNotSupported NotSupportSnapshotEncrypted.ZoneId
-         InvalidStorageClusterId.CapacityNotEnough";
+         InvalidStorageClusterId.CapacityNotEnough InvalidDataDiskCategory*";
     ZoneClosed OutOfStock "Zone.NotOnSale OperationDenied.ZoneNotAllowed";
     // Not available with other options of the request, such as multi-attach or encryption.
     IncompatibleOptions OutOfStock
@@ -102,7 +102,7 @@ conditions! {
          InvalidParameter.DiskCategoryAndMultiAttachNotMatch";
 
     Quota Quota "OperationDenied.QuotaExceed";
-    AccountQuota Quota "InstanceDiskCategoryLimitExceed";
+    AccountQuota Quota "InstanceDiskCategoryLimitExceed QuotaExceed*";
     AttachLimitExceeded Quota "InstanceDiskLimitExceeded InvalidOperation.DiskQueueNumberNotEnough";
     TooManyAttachments Quota "DiskAttachedNumberExceeded";
     TooManyGroupDisks Quota "NumberExceed.TooManyDisks";
@@ -135,11 +135,11 @@ conditions! {
     AttachedElsewhereBefore Precondition "InvalidOperation.OtherInstanceUnsupported";
     SystemDisk Precondition "DiskTypeViolation";
     NotBootable Precondition "InvalidDisk.DiskNotBootable";
-    ForceUnsupported Precondition "";
+    ForceUnsupported Precondition "InvalidParameterForce.*";
     ForceInSameZone Precondition "InvalidInstance.ZoneConflict";
     NotInSameZone Precondition "ResourcesNotInSameZone InvalidDiskIds.NotInSameZone";
     InstanceTypeIncompatible Precondition
-        "InvalidDiskCategory.InstanceTypeUnsupported InvalidOperation.InstanceTypeNotSupport";
+        "InvalidDiskCategory.InstanceTypeUnsupported InvalidOperation.InstanceTypeNotSupport InvalidInstanceType.*";
     NodeNeedsRestart Precondition
         "InstanceSpecModification.NotEffective IncorrectInstanceStatus.NotSupportESSD";
     NodeLocked Precondition "InstanceLockedForSecurity";
@@ -160,11 +160,11 @@ conditions! {
          NotSupportSnapshotEncrypted.RegionId NotSupportSnapshotEncrypted.ShareImage";
     KmsKeyUnusable Precondition
         "InvalidParameter.KmsNotEnabled InvalidParameter.Encrypted.KmsNotEnable
-         InvalidParameter.DataEncryptedKeyCreateFailed";
+         InvalidParameter.DataEncryptedKeyCreateFailed InvalidParameter.KMSKeyId.* InvalidKMSKeyId.*";
     AccountInArrears Precondition
         "DiskInArrears InstanceExpiredOrInArrears Account.Arrearage
-         InsufficientBalance.AgentAccount InvalidPayMethod OperationDenied.UnfinishedOrder";
-    UnknownRegion Precondition "Invalid.RegionId Unavailable.Regions";
+         InsufficientBalance.AgentAccount InvalidPayMethod OperationDenied.UnfinishedOrder InvalidAccountStatus*";
+    UnknownRegion Precondition "Invalid.RegionId Unavailable.Regions InvalidRegion*";
     RegionUnsupported Precondition "InvalidRegion.NotSupport";
     NeedsTls Precondition "InvalidProtocol.NeedSsl";
 
@@ -198,7 +198,8 @@ conditions! {
          BurstingEnabledForMultiAttachDiskUnsupported";
     UnknownZone Invalid "InvalidZoneId.NotFound";
     EncryptionMismatch Invalid
-        "InvalidParameter.EncryptedIllegal InvalidKmsKeyId.NotMatchSnapshot EncryptedOption.Conflict";
+        "InvalidParameter.EncryptedIllegal InvalidKmsKeyId.NotMatchSnapshot EncryptedOption.Conflict
+         InvalidEncrypted.*";
     EncryptionUnsupported Invalid "InvalidParameter.EncryptedNotSupported";
     TooManyTags Invalid "QuotaExceed.Tags";
     RoleParameter Invalid
@@ -225,7 +226,8 @@ conditions! {
          InvalidParam.TypeAndCpuMem.Conflict InvalidParam.Cores InvalidParam.Memory
          InvalidParameter.Scope DiskIdLimitExceeded EventIdLimitExceeded
          InvalidParameter.TimeEndBeforeStart TooManyDiskEvent.DiskIdRequired
-         InvalidParameter.TooManyDataQueried InvalidEndTime.Malformed InvalidPeriod.ValueNotSupported";
+         InvalidParameter.TooManyDataQueried InvalidEndTime.Malformed InvalidPeriod.ValueNotSupported
+         Missing* InvalidStartTime.*";
     // A dry run reports with this code that the call is valid.
     DryRunAccepted Bug "DryRunOperation";
     NothingToModify Bug "NoAttributeToModify";

@@ -7,11 +7,15 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{CredentialError, CredentialProvider, Credentials, from_parts};
 
-const PAIRS: [(&str, &str); 2] = [
-    ("ACCESS_KEY_ID", "ACCESS_KEY_SECRET"),
-    ("ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET"),
+/// Access key ID, secret and token.
+const NAMES: [[&str; 3]; 2] = [
+    ["ACCESS_KEY_ID", "ACCESS_KEY_SECRET", "SECURITY_TOKEN"],
+    [
+        "ALIBABA_CLOUD_ACCESS_KEY_ID",
+        "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
+        "ALIBABA_CLOUD_SECURITY_TOKEN",
+    ],
 ];
-const TOKENS: [&str; 2] = ["SECURITY_TOKEN", "ALIBABA_CLOUD_SECURITY_TOKEN"];
 
 /// The configuration options, for the error if nothing is configured.
 pub(super) const CONFIGURATION_ADVICE: &str = "set ACCESS_KEY_ID and ACCESS_KEY_SECRET, configure a directory with \
@@ -26,21 +30,19 @@ pub struct Environment {
 impl Environment {
     /// Reads the variables with the given lookup. An empty variable counts as unset.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
-        let names = PAIRS.iter().flat_map(|(id, secret)| [*id, *secret]).chain(TOKENS);
-        let variables = names
-            .filter_map(|name| {
-                let value = lookup(name).filter(|value| !value.trim().is_empty())?;
-                Some((name, SecretString::from(value.trim().to_owned())))
-            })
-            .collect();
-        Self { variables }
+        let variables = NAMES.into_iter().flatten().filter_map(|name| {
+            let value = lookup(name).filter(|value| !value.trim().is_empty())?;
+            Some((name, SecretString::from(value.trim().to_owned())))
+        });
+        Self {
+            variables: variables.collect(),
+        }
     }
 
     /// Whether any variable of an access key is set.
     pub fn is_set(&self) -> bool {
-        PAIRS
-            .iter()
-            .any(|(id, secret)| self.get(id).is_some() || self.get(secret).is_some())
+        let mut keys = NAMES.iter().flat_map(|[id, secret, _]| [id, secret]);
+        keys.any(|name| self.get(name).is_some())
     }
 
     fn get(&self, name: &str) -> Option<String> {
@@ -51,9 +53,10 @@ impl Environment {
 #[async_trait]
 impl CredentialProvider for Environment {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
-        for ((id, secret), own_token) in PAIRS.into_iter().zip(TOKENS) {
+        for [id, secret, own_token] in NAMES {
             // The vendor SDKs' token is also accepted with the project's names, for compatibility.
-            let token = self.get(own_token).or_else(|| TOKENS.iter().find_map(|t| self.get(t)));
+            let others = || NAMES.iter().find_map(|[.., token]| self.get(token));
+            let token = self.get(own_token).or_else(others);
             let found = from_parts("the environment", (id, self.get(id)), (secret, self.get(secret)), token)?;
             if let Some(found) = found {
                 return Ok(found);

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use async_trait::async_trait;
-use serde::Deserialize;
-
 use super::environment::CONFIGURATION_ADVICE;
 use super::sts::StsCredentials;
 use super::{CredentialError, CredentialProvider, Credentials};
 use crate::base::error_chain;
 use crate::metadata::Metadata;
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::Value;
 
 /// Credentials of the instance's role. Every call sends one or two requests: wrap it in a [`super::Cache`].
 #[derive(Debug)]
@@ -20,12 +20,6 @@ pub struct InstanceRole {
     /// credentials, an error lists the configuration options.
     is_default: bool,
     has_succeeded: AtomicBool,
-}
-
-#[derive(Deserialize)]
-struct Document {
-    #[serde(rename = "Code")]
-    code: String,
 }
 
 impl InstanceRole {
@@ -58,15 +52,13 @@ impl InstanceRole {
             why,
         };
         // The parse error may contain a part of a secret.
-        let read = serde_json::from_str::<Document>(&document);
-        let read = read.map_err(|_| invalid("it cannot be parsed"))?;
-        if read.code != "Success" {
+        let malformed = |_: serde_json::Error| invalid("it cannot be parsed");
+        let document: Value = serde_json::from_str(&document).map_err(malformed)?;
+        if document["Code"] != "Success" {
             return Err(invalid("its Code is not Success"));
         }
-        let issued = serde_json::from_str::<StsCredentials>(&document);
-        issued
-            .map_err(|_| invalid("it cannot be parsed"))?
-            .into_credentials(&origin)
+        let issued = StsCredentials::deserialize(document).map_err(malformed)?;
+        issued.into_credentials(&origin)
     }
 }
 

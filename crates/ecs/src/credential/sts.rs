@@ -1,11 +1,11 @@
 //! The client of the Security Token Service (API version 2015-04-01).
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
 
 use super::{CredentialError, Credentials};
 use crate::ServerClock;
@@ -15,6 +15,7 @@ use crate::request_secrets::RequestSecrets;
 use crate::response::Response;
 use crate::server::{BuildError, Server};
 use crate::sign::{Scheme, SignedRequest, UnsignedRequest, canonical, format_timestamp};
+use crate::wire::params::{params, with};
 
 const STS_API_VERSION: &str = "2015-04-01";
 /// The service responds in well under a second, and a call may be waiting.
@@ -28,13 +29,16 @@ pub struct Sts {
     clock: ServerClock,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct RoleSession {
     /// `acs:ram::UID:role/NAME`.
     pub role_arn: String,
     /// `RoleSessionName`, which appears in audit logs: 2 to 64 letters, digits and `.@-_`.
+    #[serde(rename = "RoleSessionName")]
     pub name: String,
     /// `DurationSeconds`; none is the service's default of an hour.
+    #[serde(rename = "DurationSeconds", serialize_with = "seconds")]
     pub duration: Option<Duration>,
     /// `ExternalId`, which the role's trust policy may require.
     pub external_id: Option<String>,
@@ -94,7 +98,7 @@ impl Sts {
         origin: &str,
     ) -> Result<Credentials, CredentialError> {
         const ACTION: &str = "AssumeRole";
-        let params = session.params();
+        let params = params(session);
         let sign = |time| {
             let signed = self.scheme.sign(&UnsignedRequest {
                 action: ACTION,
@@ -121,21 +125,13 @@ impl Sts {
         origin: &str,
     ) -> Result<Credentials, CredentialError> {
         const ACTION: &str = "AssumeRoleWithOIDC";
-        let mut form = session.params();
-        form.insert("OIDCProviderArn".to_owned(), provider_arn.to_owned());
-        form.insert("OIDCToken".to_owned(), token.expose_secret().to_owned());
-        let form = canonical::query(&form);
+        let identity = json!({"OIDCProviderArn": provider_arn, "OIDCToken": token.expose_secret()});
+        let form = canonical::query(&params(&with(session, identity)));
         let sign = |time| {
-            let query = [
-                ("Action", ACTION.to_owned()),
-                ("Version", STS_API_VERSION.to_owned()),
-                ("Format", "JSON".to_owned()),
-                ("Timestamp", format_timestamp(time)),
-            ];
-            let own = |(name, value): (&str, String)| (name.to_owned(), value);
-            let query: BTreeMap<String, String> = query.into_iter().map(own).collect();
+            let time = format_timestamp(time);
+            let query = json!({"Action": ACTION, "Version": STS_API_VERSION, "Format": "JSON", "Timestamp": time});
             let unsigned = SignedRequest {
-                query: canonical::query(&query),
+                query: canonical::query(&params(&query)),
                 headers: vec![
                     ("accept", "application/json".to_owned()),
                     ("content-type", "application/x-www-form-urlencoded".to_owned()),
@@ -188,19 +184,6 @@ impl Sts {
     }
 }
 
-impl RoleSession {
-    fn params(&self) -> BTreeMap<String, String> {
-        let mut params = BTreeMap::from([
-            ("RoleArn".to_owned(), self.role_arn.clone()),
-            ("RoleSessionName".to_owned(), self.name.clone()),
-        ]);
-        if let Some(duration) = self.duration {
-            let seconds = duration.as_secs().to_string();
-            params.insert("DurationSeconds".to_owned(), seconds);
-        }
-        if let Some(id) = &self.external_id {
-            params.insert("ExternalId".to_owned(), id.clone());
-        }
-        params
-    }
+fn seconds<S: Serializer>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    duration.map(|duration| duration.as_secs()).serialize(to)
 }

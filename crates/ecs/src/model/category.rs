@@ -153,7 +153,8 @@ impl Category {
 }
 
 /// The performance level of an ESSD (`PL0` to `PL3`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum PerformanceLevel {
     /// The slowest, from 1 GiB.
     Pl0,

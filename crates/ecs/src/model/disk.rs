@@ -4,10 +4,11 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::category::Category;
 use super::id::{DiskId, InstanceId, SnapshotId, ZoneId};
-use super::read;
+use super::read::{self, Row};
 use super::size::Gib;
 use super::tag::Tags;
 use super::word::words;
@@ -191,6 +192,22 @@ impl Disk {
     pub fn holders(&self) -> String {
         let holders: Vec<_> = self.attachments.iter().map(InstanceId::as_str).collect();
         holders.join(" and ")
+    }
+}
+
+impl Row for Disk {
+    const LIST: &'static str = "Disks";
+    const ID: &'static str = "DiskId";
+
+    fn parse(row: Value) -> serde_json::Result<Self> {
+        let instance = row.get("InstanceId").cloned();
+        let mut disk: Self = serde_json::from_value(row)?;
+        // `InstanceId` repeats the attachment, and is empty for disks with several.
+        let instance: Option<InstanceId> = instance.map(serde_json::from_value).transpose()?;
+        if disk.attachments.is_empty() {
+            disk.attachments.extend(instance);
+        }
+        Ok(disk)
     }
 }
 

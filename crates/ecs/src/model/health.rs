@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::id::DiskId;
-use super::read;
+use super::read::{self, Row};
 
 /// One row of `DescribeDisksFullStatus`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -66,4 +66,9 @@ impl fmt::Display for DiskHealth {
         }
         Ok(())
     }
+}
+
+impl Row for DiskHealth {
+    const LIST: &'static str = "DiskFullStatusSet";
+    const ID: &'static str = "DiskId";
 }

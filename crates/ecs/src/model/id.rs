@@ -34,7 +34,12 @@ fn has_prefix(text: &str, prefix: &str) -> bool {
 }
 
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $check:expr) => {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $prefix:literal) => {
+        id!($(#[$doc])* $name, $kind,
+            concat!("\"", $prefix, "\" followed by letters and digits, at most 64 characters"),
+            |text| has_prefix(text, $prefix));
+    };
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:expr, $check:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -97,23 +102,23 @@ macro_rules! id {
 
 id!(
     /// A cloud disk: `d-` and letters or digits.
-    DiskId, "disk ID", "\"d-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "d-")
+    DiskId, "disk ID", "d-"
 );
 id!(
     /// A snapshot of a disk: `s-` and letters or digits.
-    SnapshotId, "snapshot ID", "\"s-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "s-")
+    SnapshotId, "snapshot ID", "s-"
 );
 id!(
     /// A snapshot group: `ssg-` and letters or digits.
-    SnapshotGroupId, "snapshot group ID", "\"ssg-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "ssg-")
+    SnapshotGroupId, "snapshot group ID", "ssg-"
 );
 id!(
     /// An instance: `i-` and letters or digits.
-    InstanceId, "instance ID", "\"i-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "i-")
+    InstanceId, "instance ID", "i-"
 );
 id!(
     /// A task of the cloud, such as the change of a disk's category: `t-` and letters or digits.
-    TaskId, "task ID", "\"t-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "t-")
+    TaskId, "task ID", "t-"
 );
 id!(
     /// A region, such as `cn-beijing`.

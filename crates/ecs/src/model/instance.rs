@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use super::id::{InstanceId, ZoneId};
-use super::read;
+use super::read::{self, Row};
 use super::tag::Tags;
 use super::word::words;
 
@@ -50,4 +50,14 @@ pub struct InstanceType {
     /// Attach limit of the type, including the system disk.
     #[serde(default)]
     pub disk_quantity: u32,
+}
+
+impl Row for Instance {
+    const LIST: &'static str = "Instances";
+    const ID: &'static str = "InstanceId";
+}
+
+impl Row for InstanceType {
+    const LIST: &'static str = "InstanceTypes";
+    const ID: &'static str = "InstanceTypeId";
 }

@@ -8,6 +8,18 @@ use serde_json::{Map, Value};
 use super::size::Gib;
 use super::tag::Tags;
 
+pub(crate) trait Row: DeserializeOwned {
+    /// The field of the response with the list.
+    const LIST: &'static str;
+    /// The field of a row with the resource id.
+    const ID: &'static str;
+
+    /// Parses a row, from which empty fields have been removed.
+    fn parse(row: Value) -> serde_json::Result<Self> {
+        serde_json::from_value(row)
+    }
+}
+
 /// A number, which some API versions return as a string.
 pub(super) fn number<'de, D: Deserializer<'de>>(json: D) -> Result<u32, D::Error> {
     #[derive(Deserialize)]
@@ -38,7 +50,7 @@ pub(crate) fn list<'de, D: Deserializer<'de>, T: DeserializeOwned>(json: D) -> R
 }
 
 /// The values of one field in the rows of such a list.
-pub(super) fn column<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+pub(crate) fn column<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     json: D,
     field: &str,
 ) -> Result<Vec<Option<T>>, D::Error> {

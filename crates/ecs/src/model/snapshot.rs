@@ -4,9 +4,10 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::id::{DiskId, SnapshotGroupId, SnapshotId};
-use super::read;
+use super::read::{self, Row};
 use super::size::Gib;
 use super::tag::Tags;
 use super::word::words;
@@ -54,4 +55,28 @@ impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "snapshot {} is {}", self.id, self.status)
     }
+}
+
+impl Row for Snapshot {
+    const LIST: &'static str = "Snapshots";
+    const ID: &'static str = "SnapshotId";
+
+    fn parse(row: Value) -> serde_json::Result<Self> {
+        let has_availability = row.get("Available").is_some();
+        let description = row.get("Description").and_then(Value::as_str).map(str::to_owned);
+        let mut snapshot: Self = serde_json::from_value(row)?;
+        snapshot.available |= !has_availability && snapshot.status == SnapshotStatus::Accomplished;
+        let texts = [Some(&snapshot.name), description.as_ref()];
+        snapshot.group = texts.into_iter().flatten().find_map(|text| group_in(text));
+        Ok(snapshot)
+    }
+}
+
+/// The group in the name and description that the cloud gives to its snapshots: `Created_from_ssg-…`.
+fn group_in(text: &str) -> Option<SnapshotGroupId> {
+    let id = text.strip_prefix("Created_from_")?;
+    let body = id.strip_prefix("ssg-")?;
+    let end = body.find(|c: char| !c.is_ascii_alphanumeric());
+    let end = end.map_or(id.len(), |end| end + "ssg-".len());
+    id.get(..end)?.parse().ok()
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::id::{DiskId, SnapshotGroupId, SnapshotId};
-use super::read;
+use super::read::{self, Row};
 use super::snapshot::SnapshotStatus;
 use super::tag::Tags;
 
@@ -47,4 +47,9 @@ impl fmt::Display for SnapshotGroup {
             self.members.len()
         )
     }
+}
+
+impl Row for SnapshotGroup {
+    const LIST: &'static str = "SnapshotGroups";
+    const ID: &'static str = "SnapshotGroupId";
 }

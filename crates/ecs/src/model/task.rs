@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::id::TaskId;
-use super::read;
+use super::read::{self, Row};
 use super::word::words;
 
 /// One row of `DescribeTasks`.
@@ -36,6 +36,11 @@ impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "task {} of {} is {}", self.id, self.resource, self.status)
     }
+}
+
+impl Row for Task {
+    const LIST: &'static str = "TaskSet";
+    const ID: &'static str = "TaskId";
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 
 /// An idempotency token: 64 ASCII characters at most (ECS API, ClientToken semantics).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct ClientToken(String);
 
 impl ClientToken {

@@ -4,8 +4,8 @@
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident or $other:ident: $($(#[$about:meta])* $variant:ident = $word:literal,)*) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
-        #[serde(from = "String")]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(from = "String", into = "String")]
         pub enum $name {
             $($(#[$about])* $variant,)*
             /// Another value, as in the API.
@@ -29,6 +29,12 @@ macro_rules! words {
                     $($word => Self::$variant,)*
                     _ => Self::$other(word),
                 }
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(word: $name) -> Self {
+                word.as_str().to_owned()
             }
         }
 

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_operation_is_remembered_while_calls_ask_for_it() {
+    async fn an_operation_is_remembered_while_calls_wait_for_it() {
         let running = RunningOperations::default();
         let begun = running.start(&1);
         for _ in 0..10 {

@@ -44,7 +44,7 @@ pub(super) struct Waiter<V> {
     /// When the operation began, as far as that is known.
     began: Instant,
     pub(super) deadline: Deadline,
-    /// When to poll out of schedule, to learn shorter durations.
+    /// When to poll out of schedule, to detect shorter durations.
     probe: Option<Instant>,
     observations: Observations<V>,
     /// When the newest poll and the newest poll with a response were sent.

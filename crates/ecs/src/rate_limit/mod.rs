@@ -21,13 +21,12 @@ mod limiter;
 mod outcome;
 mod pace;
 mod queue;
-mod report;
 
 use std::collections::BTreeMap;
 
+pub use limit::LimitReport;
 pub use limiter::RateLimiter;
 use outcome::CallOutcome;
-pub use report::LimitReport;
 
 /// The name of the limit of all calls together.
 pub const ACCOUNT: &str = "account";
@@ -69,18 +68,6 @@ impl Priority {
             _ if action.starts_with("Describe") => Self::List,
             _ => Self::Write,
         }
-    }
-
-    /// The priority of a description: a poll if it names ids, otherwise a list.
-    #[must_use]
-    pub fn for_ids<T>(ids: Option<&T>) -> Self {
-        ids.map_or(Self::List, |_| Self::Poll)
-    }
-
-    /// The priority for which a call awaits that it would be sent without queueing.
-    #[must_use]
-    pub fn for_ready(action: &str) -> Self {
-        Self::for_action(action).min(Self::Poll)
     }
 
     fn is_read(self) -> bool {

@@ -8,9 +8,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::limit::{Earliest, Limit, Shared};
-use super::report::LimitReport;
-use super::{ACCOUNT, CallOutcome, ConfiguredLimit, ConfiguredLimits, Priority};
-use crate::base::Deadline;
+use super::{ACCOUNT, CallOutcome, ConfiguredLimits, LimitReport, Priority};
+use crate::base::{Clock, Deadline};
 
 /// A queued call, ordered by priority, deadline and arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +22,8 @@ pub(super) struct QueuedCall {
 
 #[derive(Debug)]
 pub(super) struct Queues {
+    /// Determines when quotas per minute open.
+    clock: Arc<dyn Clock>,
     account: Limit,
     account_shared: Shared,
     apis: BTreeMap<&'static str, Limit>,
@@ -43,8 +44,9 @@ struct Queue {
 }
 
 impl Queues {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
+            clock,
             account: Limit::new(ACCOUNT, None),
             account_shared: Shared::default(),
             apis: BTreeMap::new(),
@@ -97,14 +99,8 @@ impl Queues {
             let queues = self.queues.iter().filter(|((_, name), _)| *name == action);
             queues.map(|(_, queue)| queue.waiting.len()).sum()
         };
-        let apis = self.apis.values().map(|limit| {
-            let report = limit.report(now);
-            LimitReport {
-                waiting: waiting(report.action),
-                ..report
-            }
-        });
-        std::iter::once(self.account.report(now)).chain(apis).collect()
+        let limits = std::iter::once(&self.account).chain(self.apis.values());
+        limits.map(|limit| limit.report(waiting(limit.name), now)).collect()
     }
 
     /// The time between two calls of the action at the learned rate; zero if none is known.
@@ -164,27 +160,27 @@ impl Queues {
     }
 
     fn earliest(&self, call: QueuedCall, now: Instant) -> Option<Earliest> {
-        let account = Some(&self.account).filter(|account| account.is_limited());
-        let by_account = account.map(|limit| limit.earliest(now, call.priority, &self.account_shared));
-        let api = self.apis.get(call.action);
-        let by_api = api.map(|limit| limit.earliest(now, call.priority, &self.shared));
-        by_api.max(by_account)
+        let limits = self.limits(call.action);
+        limits
+            .map(|(limit, shared)| limit.earliest(now, call.priority, shared))
+            .max()
+    }
+
+    /// The limits that apply to the action, each with the state that it shares.
+    fn limits(&self, action: &str) -> impl Iterator<Item = (&Limit, &Shared)> {
+        let account = Some((&self.account, &self.account_shared)).filter(|(account, _)| account.is_limited());
+        account
+            .into_iter()
+            .chain(self.apis.get(action).map(|api| (api, &self.shared)))
     }
 
     /// Records the outcome of a call. A call that is still queued leaves the queue; a grant that was not used is
     /// returned.
-    pub(super) fn end(
-        &mut self,
-        call: QueuedCall,
-        sent: Option<Instant>,
-        outcome: CallOutcome,
-        now: Instant,
-        since_minute: Duration,
-    ) {
+    pub(super) fn end(&mut self, call: QueuedCall, sent: Option<Instant>, outcome: CallOutcome) {
         if let Some(sent) = sent {
-            self.record(call, sent, outcome, now, since_minute);
+            self.record(call, sent, outcome);
         } else if let Some(sent) = self.granted.remove(&call.id) {
-            self.record(call, sent, CallOutcome::Unsent, now, since_minute);
+            self.record(call, sent, CallOutcome::Unsent);
         } else if let Some(queue) = self.queues.get_mut(&(call.priority, call.action))
             && queue.waiting.remove(&call).is_some()
         {
@@ -192,7 +188,11 @@ impl Queues {
         }
     }
 
-    fn record(&mut self, call: QueuedCall, sent: Instant, outcome: CallOutcome, now: Instant, since_minute: Duration) {
+    fn record(&mut self, call: QueuedCall, sent: Instant, outcome: CallOutcome) {
+        let now = Instant::now();
+        // How long the minute of the clock has lasted.
+        let millis = self.clock.now().as_millisecond().rem_euclid(60_000);
+        let since_minute = Duration::from_millis(millis.unsigned_abs());
         // A call that one limit rejects does not count for the other.
         let (by_api, by_account) = match outcome {
             CallOutcome::Throttled { account: true, .. } => (CallOutcome::ThrottledElsewhere, outcome),
@@ -220,23 +220,17 @@ impl Queues {
         }
     }
 
-    /// The configured limit that delays a call of the action, if the cloud does not delay it longer.
-    pub(super) fn delaying(&self, action: &'static str, priority: Priority, now: Instant) -> Option<ConfiguredLimit> {
-        let api = self.apis.get(action).map(|api| (action, api, &self.shared));
-        let account = Some((ACCOUNT, &self.account, &self.account_shared));
-        let mut limits = [account, api].into_iter().flatten();
-        let (action, ..) = limits.find(|(_, limit, shared)| limit.waits_for_configured(now, priority, shared))?;
-        let calls_per_second = *self.configured.get(action)?;
-        Some(ConfiguredLimit {
-            action,
-            calls_per_second,
-        })
+    /// The configured limit, and its calls per second, that delays a call of the action, if the cloud does not delay it
+    /// longer.
+    pub(super) fn delaying(&self, action: &str, priority: Priority) -> Option<(&'static str, f64)> {
+        let (limit, _) = self
+            .limits(action)
+            .find(|(limit, shared)| limit.waits_for_configured(Instant::now(), priority, shared))?;
+        Some((limit.name, limit.configured_rate()?))
     }
 
     /// The throttling error that a call of the action waits for.
     pub(super) fn last_error(&self, action: &str) -> Option<String> {
-        let account = Some(&self.account).filter(|account| account.is_limited());
-        let limits = account.into_iter().chain(self.apis.get(action));
-        limits.flat_map(|limit| limit.last_error.clone()).next()
+        self.limits(action).find_map(|(limit, _)| limit.last_error.clone())
     }
 }

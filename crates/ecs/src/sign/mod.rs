@@ -2,8 +2,8 @@
 
 pub mod canonical;
 mod request;
-pub mod v1;
-pub mod v3;
+mod v1;
+mod v3;
 
 pub(super) use request::format_timestamp;
 pub use request::{API_VERSION, SignedRequest, UnsignedRequest};

@@ -12,7 +12,7 @@ use super::canonical;
 use super::request::{SignedRequest, UnsignedRequest, format_timestamp};
 
 /// The request with the common parameters and the signature in its query.
-pub fn sign(request: &UnsignedRequest<'_>) -> SignedRequest {
+pub(super) fn sign(request: &UnsignedRequest<'_>) -> SignedRequest {
     let mut params = request.params.clone();
     for (name, value) in [
         ("Action", request.action),
@@ -42,12 +42,12 @@ pub fn sign(request: &UnsignedRequest<'_>) -> SignedRequest {
 }
 
 /// The string to sign: method, path and query, each encoded, the query twice.
-pub fn string_to_sign(method: &str, params: &BTreeMap<String, String>) -> String {
+fn string_to_sign(method: &str, params: &BTreeMap<String, String>) -> String {
     format!("{method}&%2F&{}", canonical::encode(&canonical::query(params)))
 }
 
 /// Base64 of the HMAC-SHA1 under the secret followed by `&`.
-pub fn signature(string_to_sign: &str, secret: &str) -> String {
+fn signature(string_to_sign: &str, secret: &str) -> String {
     let mut mac =
         Hmac::<Sha1>::new_from_slice(format!("{secret}&").as_bytes()).expect("HMAC accepts keys of any length");
     mac.update(string_to_sign.as_bytes());

@@ -1,7 +1,6 @@
 //! Signature V3: ACS3-HMAC-SHA256 over a canonical request, in an `Authorization` header.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::ExposeSecret;
@@ -12,18 +11,11 @@ use super::request::{SignedRequest, UnsignedRequest, format_timestamp, hex};
 
 const ALGORITHM: &str = "ACS3-HMAC-SHA256";
 
-/// The parts of the canonical request.
-pub struct Canonical<'a> {
-    pub method: &'a str,
-    pub query: &'a BTreeMap<String, String>,
-    /// The headers that are signed, names in lower case.
-    pub headers: &'a BTreeMap<&'a str, String>,
-    /// Lower-case hex SHA-256 of the body.
-    pub body_hash: &'a str,
-}
+/// Headers that are signed, names in lower case.
+type Headers<'a> = BTreeMap<&'a str, String>;
 
 /// The request with the signature in its headers.
-pub fn sign(request: &UnsignedRequest<'_>) -> SignedRequest {
+pub(super) fn sign(request: &UnsignedRequest<'_>) -> SignedRequest {
     let key_id = request.credentials.access_key_id.expose_secret();
     let body_hash = hex(&Sha256::digest(b""));
     let mut headers = BTreeMap::from([
@@ -38,14 +30,9 @@ pub fn sign(request: &UnsignedRequest<'_>) -> SignedRequest {
         headers.insert("x-acs-accesskey-id", key_id.to_owned());
         headers.insert("x-acs-security-token", token.expose_secret().to_owned());
     }
-    let canonical = Canonical {
-        method: "POST",
-        query: request.params,
-        headers: &headers,
-        body_hash: &body_hash,
-    };
-    let signature = canonical.signature(request.credentials.access_key_secret.expose_secret());
-    let authorization = canonical.authorization(key_id, &signature);
+    let canonical = canonical_request("POST", request.params, &headers, &body_hash);
+    let signature = signature(&canonical, request.credentials.access_key_secret.expose_secret());
+    let authorization = authorization(key_id, &headers, &signature);
     headers.remove("host");
     let mut headers: Vec<_> = headers.into_iter().collect();
     headers.push(("accept", "application/json".to_owned()));
@@ -57,50 +44,28 @@ pub fn sign(request: &UnsignedRequest<'_>) -> SignedRequest {
     }
 }
 
-impl fmt::Debug for Canonical<'_> {
-    /// Without the values of the headers: key and token are among them.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Canonical({}, headers {})", self.method, self.signed())
-    }
+/// Method, path, query, headers, their names, and the hash of the body (lower-case hex SHA-256), joined by line feeds.
+fn canonical_request(method: &str, query: &BTreeMap<String, String>, headers: &Headers<'_>, body_hash: &str) -> String {
+    let lines = headers.iter().map(|(name, value)| format!("{name}:{}\n", value.trim()));
+    let (lines, query) = (lines.collect::<String>(), canonical::query(query));
+    [method, "/", &query, &lines, &names(headers), body_hash].join("\n")
 }
 
-impl Canonical<'_> {
-    /// The six parts, joined by line feeds.
-    pub fn request(&self) -> String {
-        let headers: String = self
-            .headers
-            .iter()
-            .map(|(name, value)| format!("{name}:{}\n", value.trim()))
-            .collect();
-        [
-            self.method,
-            "/",
-            &canonical::query(self.query),
-            &headers,
-            &self.signed(),
-            self.body_hash,
-        ]
-        .join("\n")
-    }
+/// Lower-case hex of the HMAC-SHA256 under the plain secret.
+fn signature(canonical_request: &str, secret: &str) -> String {
+    let hashed = hex(&Sha256::digest(canonical_request));
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC accepts keys of any length");
+    mac.update(format!("{ALGORITHM}\n{hashed}").as_bytes());
+    hex(&mac.finalize().into_bytes())
+}
 
-    /// Lower-case hex of the HMAC-SHA256 under the plain secret.
-    pub fn signature(&self, secret: &str) -> String {
-        let hashed = hex(&Sha256::digest(self.request()));
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC accepts keys of any length");
-        mac.update(format!("{ALGORITHM}\n{hashed}").as_bytes());
-        hex(&mac.finalize().into_bytes())
-    }
+fn authorization(key_id: &str, headers: &Headers<'_>, signature: &str) -> String {
+    let names = names(headers);
+    format!("{ALGORITHM} Credential={key_id},SignedHeaders={names},Signature={signature}")
+}
 
-    fn authorization(&self, key_id: &str, signature: &str) -> String {
-        format!(
-            "{ALGORITHM} Credential={key_id},SignedHeaders={},Signature={signature}",
-            self.signed(),
-        )
-    }
-
-    fn signed(&self) -> String {
-        self.headers.keys().copied().collect::<Vec<_>>().join(";")
-    }
+fn names(headers: &Headers<'_>) -> String {
+    headers.keys().copied().collect::<Vec<_>>().join(";")
 }
 
 #[cfg(test)]
@@ -133,19 +98,15 @@ mod tests {
                 .map(|(name, value)| (name.as_str(), value.clone()))
                 .collect();
             headers.insert("x-acs-content-sha256", body_hash.clone());
-            let canonical = Canonical {
-                method: input["method"].as_str().unwrap(),
-                query: &query,
-                headers: &headers,
-                body_hash: &body_hash,
-            };
-            assert_eq!(canonical.request(), result["canonical_request"], "{}", vector["name"]);
+            let method = input["method"].as_str().unwrap();
+            let canonical = canonical_request(method, &query, &headers, &body_hash);
+            assert_eq!(canonical, result["canonical_request"], "{}", vector["name"]);
             let secret = input["secret"].as_str().unwrap();
-            let signature = canonical.signature(secret);
+            let signature = signature(&canonical, secret);
             assert_eq!(signature, result["signature"], "{}", vector["name"]);
             let key_id = input["akid"].as_str().unwrap();
             assert_eq!(
-                canonical.authorization(key_id, &signature),
+                authorization(key_id, &headers, &signature),
                 result["authorization"],
                 "{}",
                 vector["name"]

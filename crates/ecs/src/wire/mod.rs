@@ -1,21 +1,16 @@
-//! Parameters and JSON responses of the ECS API, and their conversion to the model.
+//! Parameters and JSON responses of the ECS API.
 
-pub mod disk;
-pub mod health;
-pub mod instance;
 pub mod params;
-pub mod snapshot;
-pub mod snapshot_group;
-pub mod spec;
-pub mod stock;
-pub mod tag;
+#[cfg(test)]
+mod tests;
 
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::action::{Page, Unreadable};
-use crate::model::read::list;
+use crate::action::{Page, UndeletedSnapshot, Unreadable};
+use crate::model::read::{Row, column, list};
+use crate::model::{TaskId, ZoneStock};
 
 /// Parses the JSON of a response. Fields that are null or empty are removed and count as missing.
 pub fn parse(body: &[u8]) -> serde_json::Result<Value> {
@@ -46,15 +41,58 @@ pub struct Created<Id> {
     pub id: Id,
 }
 
-pub trait Row: DeserializeOwned {
-    /// The field of the response with the list.
-    const LIST: &'static str;
-    /// The field of a row with the resource id.
-    const ID: &'static str;
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Modified {
+    /// The task of a change of the category.
+    pub task_id: Option<TaskId>,
+}
 
-    /// Parses a row without its empty fields.
-    fn parse(row: Value) -> serde_json::Result<Self> {
-        serde_json::from_value(row)
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DescribedStock {
+    #[serde(default, deserialize_with = "list")]
+    pub available_zones: Vec<ZoneStock>,
+}
+
+/// The response of `DeleteSnapshotGroup`: a success, even if snapshots remain.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DeletedGroup {
+    #[serde(default, deserialize_with = "list")]
+    operation_progress_set: Vec<Progress>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Progress {
+    operation_status: Option<String>,
+    error_code: Option<String>,
+    #[serde(default)]
+    error_msg: String,
+    #[serde(default, deserialize_with = "values")]
+    related_item_set: Vec<Option<String>>,
+}
+
+fn values<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Option<String>>, D::Error> {
+    column(json, "Value")
+}
+
+impl DeletedGroup {
+    /// The snapshots that were not deleted: each entry with a code or without success.
+    pub fn remaining(self) -> Vec<UndeletedSnapshot> {
+        let entries = self.operation_progress_set.into_iter();
+        let remaining = entries.filter_map(|entry| {
+            let mut ids = entry.related_item_set.into_iter().flatten();
+            let status = entry.operation_status;
+            let failed = status.filter(|status| !status.eq_ignore_ascii_case("Success"));
+            Some(UndeletedSnapshot {
+                snapshot: ids.find(|id| id.starts_with("s-")).unwrap_or_default(),
+                code: entry.error_code.or(failed)?,
+                message: entry.error_msg,
+            })
+        });
+        remaining.collect()
     }
 }
 

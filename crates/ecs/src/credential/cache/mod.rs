@@ -173,7 +173,7 @@ impl State {
 
     fn update(&mut self, credentials: Credentials, now: Timestamp) {
         let left = credentials.expires.map(|at| remaining(now, at));
-        let same = self.cached.as_ref().is_some_and(|cached| {
+        let is_same = self.cached.as_ref().is_some_and(|cached| {
             let old = &cached.credentials;
             old.is_same_as(&credentials) && old.expires == credentials.expires
         });
@@ -185,17 +185,19 @@ impl State {
         self.warned = None;
         // The metadata service renews on its own schedule.
         let pause = left.map(|left| (left / 4).clamp(FIRST_BACKOFF, MAX_BACKOFF));
-        self.not_before = pause.filter(|_| same).map(|pause| Instant::now() + pause);
-        let due = credentials.expires.zip(left).map(|(expires, left)| {
-            let lead = LEAD.min(left / 3);
-            expires.saturating_sub(lead).unwrap_or(expires)
-        });
-        let previous = self.cached.take().filter(|_| same);
-        self.cached = Some(Cached {
-            credentials,
-            renewed: previous.as_ref().map_or_else(Instant::now, |previous| previous.renewed),
-            due: previous.map_or(due, |previous| previous.due),
-        });
+        self.not_before = pause.filter(|_| is_same).map(|pause| Instant::now() + pause);
+        if !is_same {
+            let due = credentials.expires.zip(left).map(|(expires, left)| {
+                let lead = LEAD.min(left / 3);
+                expires.saturating_sub(lead).unwrap_or(expires)
+            });
+            let renewed = Instant::now();
+            self.cached = Some(Cached {
+                credentials,
+                renewed,
+                due,
+            });
+        }
     }
 
     fn fail(&mut self, error: CredentialError, now: Timestamp) {

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 mod adapt;
 
 use super::pace::Pace;
-use super::report::LimitReport;
 use super::{CallOutcome, Priority};
 use adapt::{Learned, Sent};
 
@@ -53,6 +52,21 @@ pub(super) struct Shared {
     opened: Option<Instant>,
 }
 
+/// The state of the limit of an API, or of the account, for metrics and operators.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimitReport {
+    /// The action, or `account`.
+    pub action: &'static str,
+    pub waiting: usize,
+    pub in_flight: u32,
+    /// The most calls per second that the configuration permits.
+    pub configured: Option<f64>,
+    /// Calls per second, once a call was throttled.
+    pub learned: Option<f64>,
+    /// How long the API stays closed after a throttling error.
+    pub closed_for: Option<Duration>,
+}
+
 /// When a call may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Earliest {
@@ -65,7 +79,7 @@ pub(super) struct Earliest {
 #[derive(Debug)]
 pub(super) struct Limit {
     /// The action, or `account`.
-    name: &'static str,
+    pub(super) name: &'static str,
     /// The rate that an operator permits.
     configured: Option<Pace>,
     /// The pace while the quota is unknown.
@@ -116,14 +130,13 @@ impl Limit {
         self.configured.is_some() || self.closed.is_some() || self.learned.is_some()
     }
 
-    /// The state, without the number of waiting calls.
-    pub(super) fn report(&self, now: Instant) -> LimitReport {
+    pub(super) fn report(&self, waiting: usize, now: Instant) -> LimitReport {
         let closed = self.closed.as_ref();
         LimitReport {
             action: self.name,
-            waiting: 0,
+            waiting,
             in_flight: self.in_flight,
-            configured: self.configured.map(|pace| pace.rate),
+            configured: self.configured_rate(),
             learned: self.learned.as_ref().map(|learned| learned.pace.rate),
             closed_for: closed.map(|closed| closed.until.saturating_duration_since(now)),
         }
@@ -131,9 +144,8 @@ impl Limit {
 
     /// The time between two calls at the known rates.
     pub(super) fn spacing(&self) -> Duration {
-        let learned = self.learned.as_ref().map(|learned| learned.pace);
-        let rates = self.configured.into_iter().chain(learned);
-        let rate = rates.map(|pace| pace.rate).reduce(f64::min);
+        let learned = self.learned.as_ref().map(|learned| learned.pace.rate);
+        let rate = self.configured_rate().into_iter().chain(learned).reduce(f64::min);
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate))
     }
 
@@ -171,6 +183,10 @@ impl Limit {
             at: adapted.at.max(self.configured_next(now)),
             ..adapted
         }
+    }
+
+    pub(super) fn configured_rate(&self) -> Option<f64> {
+        self.configured.map(|pace| pace.rate)
     }
 
     fn configured_next(&self, now: Instant) -> Instant {

@@ -15,10 +15,7 @@ use crate::error::{Error, Kind};
 
 /// Limits the calls of one process to one region of one account.
 #[derive(Debug)]
-pub struct RateLimiter {
-    clock: Arc<dyn Clock>,
-    queues: Mutex<Queues>,
-}
+pub struct RateLimiter(Mutex<Queues>);
 
 /// A queued or granted call. Dropping it before the call is sent returns the grant; dropping it afterwards counts as a
 /// call without a response.
@@ -33,13 +30,10 @@ impl RateLimiter {
     /// A limiter for an account with unknown quotas. The clock determines when quotas per minute open.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self {
-            clock,
-            queues: Mutex::new(Queues::new()),
-        }
+        Self(Mutex::new(Queues::new(clock)))
     }
 
-    /// Makes the call when the limits permit it, and learns from its result.
+    /// Makes the call when the limits permit it, and adapts them to its result.
     ///
     /// # Errors
     /// That of the call; [`Kind::Throttled`] with the expected wait, immediately if the limit certainly stays closed
@@ -111,9 +105,8 @@ impl RateLimiter {
     /// The error of a call that was not sent.
     fn not_sent(&self, action: &'static str, priority: Priority, wait: Option<Duration>) -> Error {
         let queued = "not sent: the deadline passed while the call was queued";
-        let delaying = self.lock().delaying(action, priority, Instant::now());
-        if let Some(limit) = delaying {
-            let (name, rate) = (limit.action, limit.calls_per_second);
+        let delaying = self.lock().delaying(action, priority);
+        if let Some((name, rate)) = delaying {
             return Error::new(Kind::Deadline, action).with_message(format!(
                 "{queued}; the configured rate limit is {name}={rate} calls per second"
             ));
@@ -131,23 +124,15 @@ impl RateLimiter {
             .with_retry_after(wait)
     }
 
-    /// How long the minute of the clock has lasted.
-    fn since_minute(&self) -> Duration {
-        let millis = self.clock.now().as_millisecond().rem_euclid(60_000);
-        Duration::from_millis(millis.unsigned_abs())
-    }
-
     fn lock(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Permit<'_> {
     fn end(&mut self, outcome: CallOutcome) {
         let sent = self.sent.take();
-        let (now, since_minute) = (Instant::now(), self.limiter.since_minute());
-        let mut queues = self.limiter.lock();
-        queues.end(self.queued, sent, outcome, now, since_minute);
+        self.limiter.lock().end(self.queued, sent, outcome);
     }
 }
 
