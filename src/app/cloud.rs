@@ -8,7 +8,7 @@ use ecs::metadata::Metadata;
 use ecs::sign::Scheme;
 use ecs::{Client, ServerClock, Settings, endpoint};
 
-use super::credential::Selected;
+use super::credential::{Selected, select};
 use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
@@ -29,7 +29,7 @@ pub(crate) fn client(cloud: cli::CloudArgs, metadata: Metadata, region: &RegionI
     let scheme = cloud.signature;
     let limits = cloud.limits()?;
     let clock = ServerClock::new(Arc::new(SystemClock));
-    let Selected { provider, source } = super::credential::selected(cloud, metadata, region, &clock)?;
+    let Selected { provider, source } = select(cloud, metadata, region, &clock, cli::variable)?;
     tracing::info!(endpoint, signature = ?scheme, credentials = source, "calling the cloud");
     let first = Arc::clone(&provider);
     // Separate tasks: shutdown does not wait for an unresponsive service.

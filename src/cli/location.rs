@@ -5,9 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use ecs::metadata::{DEFAULT_ENDPOINT, Item, Metadata, MetadataError};
 
-use super::InvalidSettings;
 use super::endpoint::Url;
-use super::variable::is_on;
+use super::variable::{is_on, variable};
 use crate::base::Deadline;
 use crate::base::error_chain;
 use crate::model::{InstanceId, RegionId, ZoneId};
@@ -40,10 +39,15 @@ pub struct LocationArgs {
 impl LocationArgs {
     /// The instance metadata service.
     pub fn metadata(&self) -> Result<Metadata, MetadataError> {
-        let token_only = self.metadata_token_only || is_on("ALIBABA_CLOUD_IMDSV1_DISABLED");
+        let token_only = self.metadata_token_only || is_on(variable("ALIBABA_CLOUD_IMDSV1_DISABLED"));
         Metadata::new(&self.metadata_endpoint, !token_only)
     }
 }
+
+/// All missing and invalid settings.
+#[derive(Debug, thiserror::Error)]
+#[error("missing or invalid settings:\n  {}", .0.join("\n  "))]
+pub struct InvalidSettings(pub Vec<String>);
 
 /// Resolves the location of this process, and collects the problems of its settings.
 #[derive(Debug)]
