@@ -1,5 +1,5 @@
-//! The credentials of a role: the source that is selected, or the first one that flags or, for unset flags, the environment
-//! variables of the vendor's SDKs configure.
+//! The credentials of a role: from the selected source, or from the first one that is configured, by flags or by the
+//! environment variables of the vendor's SDKs.
 
 use std::sync::Arc;
 

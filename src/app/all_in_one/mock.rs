@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use anyhow::Context;
 use fake_ecs::{Cloud, Node, Options};
 
-use super::serve;
+use super::serve::serve;
 use crate::app::{cloud, mock_cloud};
 use crate::cli;
 use crate::model::{InstanceId, RegionId};

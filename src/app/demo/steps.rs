@@ -117,7 +117,7 @@ impl Steps {
         show.step("delete the snapshot", self.delete_snapshot()).await
     }
 
-    /// Creates the volume of a node, from the snapshot if there is one. Like all steps, returns a remark for the output.
+    /// Creates the volume of a node, from the snapshot if there is one. As all steps, it returns a remark to print.
     async fn create(&mut self, number: usize) -> anyhow::Result<String> {
         let snapshot_id = self.snapshot_id.clone();
         let source = snapshot_id.map(|snapshot_id| Source::Snapshot(SnapshotSource { snapshot_id }));

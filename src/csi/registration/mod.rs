@@ -137,6 +137,15 @@ impl Registration {
         self.0.state.send_replace(state);
     }
 
+    /// Resets the state at the end of a socket, except for the error of a rejection. Returns the state before.
+    fn reset(&self, rejected: bool) -> RegistrationState {
+        let before = self.state();
+        if !(rejected && matches!(before, RegistrationState::Rejected(_))) {
+            self.set(RegistrationState::Pending);
+        }
+        before
+    }
+
     pub fn rejection_message(&self, error: &str) -> String {
         format!(
             "kubelet has rejected the registration: {error}; the driver retries automatically. If kubelet does not find {}, \
@@ -152,11 +161,7 @@ impl Registration {
         loop {
             let begun = Instant::now();
             let end = self.serve_once(listener, socket).await;
-            let before = self.state();
-            // The error of a rejection remains until kubelet tries again.
-            if !matches!((&end, &before), (End::Rejected, RegistrationState::Rejected(_))) {
-                self.set(RegistrationState::Pending);
-            }
+            let before = self.reset(matches!(end, End::Rejected));
             if before == RegistrationState::Registered || begun.elapsed() > MAX_PAUSE {
                 pause = MIN_PAUSE;
             }
