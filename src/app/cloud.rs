@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use ecs::credential::CredentialProvider;
 use ecs::endpoint::Network;
 use ecs::metadata::Metadata;
+use ecs::sign::Scheme;
 use ecs::{Client, ServerClock, Settings, endpoint};
 
-use super::credential::Selected;
+use super::credential::{Selected, select};
 use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
@@ -27,7 +29,7 @@ pub(crate) fn client(cloud: cli::CloudArgs, metadata: Metadata, region: &RegionI
     let scheme = cloud.signature;
     let limits = cloud.limits()?;
     let clock = ServerClock::new(Arc::new(SystemClock));
-    let Selected { provider, source } = super::credential::selected(cloud, metadata, region, &clock)?;
+    let Selected { provider, source } = select(cloud, metadata, region, &clock, cli::variable)?;
     tracing::info!(endpoint, signature = ?scheme, credentials = source, "calling the cloud");
     let first = Arc::clone(&provider);
     // Separate tasks: shutdown does not wait for an unresponsive service.
@@ -37,41 +39,37 @@ pub(crate) fn client(cloud: cli::CloudArgs, metadata: Metadata, region: &RegionI
             tracing::warn!("no credentials, every cloud call will fail: {}", error_chain(&error));
         }
     });
-    let client = Client::new(Settings {
-        server: endpoint.parse()?,
-        region: region.clone(),
-        scheme,
-        credentials: Arc::clone(&provider),
-        clock,
-    })?;
-    client.rate_limiter().configure(limits);
-    Ok(CloudClient {
-        ecs: Arc::new(client),
-        credentials: provider,
-    })
+    let client = connect(&endpoint, region, scheme, provider, clock)?;
+    client.ecs.rate_limiter().configure(limits);
+    Ok(client)
 }
 
 /// The client of an embedded fake cloud, through the same wire format.
 #[cfg(feature = "mock-cloud")]
-pub(crate) fn fake_client(
+pub(crate) fn fake_client(fake: &fake_ecs::Cloud, region: &RegionId, scheme: Scheme) -> anyhow::Result<CloudClient> {
+    let (id, secret) = fake.access_key();
+    let endpoint = anyhow::Context::context(fake.endpoint(), "the fake cloud serves no HTTP")?;
+    let credentials = Arc::new(ecs::credential::Credentials::new(id, secret));
+    let clock = ServerClock::new(Arc::new(SystemClock));
+    connect(endpoint, region, scheme, credentials, clock)
+}
+
+fn connect(
     endpoint: &str,
     region: &RegionId,
-    scheme: ecs::sign::Scheme,
-    options: &fake_ecs::Options,
+    scheme: Scheme,
+    credentials: Arc<dyn CredentialProvider>,
+    clock: ServerClock,
 ) -> anyhow::Result<CloudClient> {
-    let provider: Arc<dyn ecs::credential::CredentialProvider> = Arc::new(ecs::credential::Credentials::new(
-        options.access_key_id.expose(),
-        options.access_key_secret.expose(),
-    ));
     let client = Client::new(Settings {
         server: endpoint.parse()?,
         region: region.clone(),
         scheme,
-        credentials: Arc::clone(&provider),
-        clock: ServerClock::new(Arc::new(SystemClock)),
+        credentials: Arc::clone(&credentials),
+        clock,
     })?;
     Ok(CloudClient {
         ecs: Arc::new(client),
-        credentials: provider,
+        credentials,
     })
 }

@@ -27,8 +27,8 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let stop = signal::stop()?;
     let mut location = Location::new(&args.location);
     let metadata = args.location.metadata()?;
-    let region = location.region(args.location.region.clone()).await;
-    let zone = location.default_zone(args.location.zone.clone()).await;
+    let region = location.region().await;
+    let zone = location.default_zone().await;
     let cluster = args.owner.id(&mut location);
     let (Some(region), Some(cluster)) = (region, cluster) else {
         return Err(location.into_error().into());

@@ -157,8 +157,8 @@ impl Publisher {
     /// Types that are not published, or only without categories, and due for a request.
     fn missing(&self, wanted: BTreeSet<String>, published: &InstanceTypes) -> BTreeSet<String> {
         let is_missing = |name: &String| {
-            let takes = published.0.get(name);
-            takes.is_none_or(|takes| takes.categories.is_empty())
+            let limits = published.0.get(name);
+            limits.is_none_or(|limits| limits.categories.is_empty())
         };
         let wanted = wanted.into_iter();
         let missing = wanted.filter(|name| is_missing(name) && self.is_due(name));
@@ -176,7 +176,7 @@ impl Publisher {
         let now = Instant::now();
         for name in queried {
             match types.0.get(name) {
-                Some(takes) if !takes.categories.is_empty() => {
+                Some(limits) if !limits.categories.is_empty() => {
                     self.unknown.remove(name);
                 }
                 Some(_) => {

@@ -1,15 +1,12 @@
 //! `diskplugin node`, the container of the DaemonSet. It needs no cloud credentials.
 
 use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{http, reregistration, signal};
 use crate::base::Tasks;
-use crate::base::error_chain;
 use crate::cli::{self, InvalidSettings, Location};
 use crate::csi::node::Service;
 use crate::csi::registration::Registration;
@@ -19,7 +16,7 @@ use crate::http::health::{Health, NodeChecks};
 use crate::http::metrics::{Metrics, NodeGauges};
 use crate::http::{Authorizer, Site, serve};
 use crate::linux::{Linux, ProcessExec, Roots, memory};
-use crate::model::{Bytes, DriverName, InstanceId, ZoneId};
+use crate::model::{Bytes, DriverName};
 use crate::node::{InstanceTypeSource, NodeServices, NodeSettings};
 use crate::telemetry::Telemetry;
 
@@ -58,33 +55,42 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
         leadership: None,
         unknown_location: None,
     };
-    let identity = match identify(location, &args).await {
-        Ok(identity) => identity,
-        Err(missing) => {
-            let problem = no_instance(&missing);
+    let mut settings = match settings(&mut location, &args.node, max_volumes).await {
+        Some(settings) => settings,
+        None => {
+            let problem = no_instance(&location.into_error());
             tracing::warn!("{problem}");
             health.unknown_location = Some(problem);
             let metrics = Metrics::new("node", &telemetry.metrics, Vec::new());
             tokio::select! {
-                identity = wait_identity(&args) => identity,
+                settings = wait_settings(&args, max_volumes) => settings,
                 never = serve(port.as_ref(), site(metrics, health.clone())) => match never {},
                 () = &mut stop => return Ok(()),
             }
         }
     };
     if let Some(dir) = args.device_dir.as_deref().filter(|dir| !dir.is_dir()) {
-        tracing::warn!("{}", missing_device_dir(dir));
+        tracing::warn!(
+            "--device-dir {} is not a directory yet: the fake cloud creates DIR/nodes/NODE-ID with the first attached disk",
+            dir.display()
+        );
     }
-    let settings = settings(identity, max_volumes, args.device_dir, &args.node);
+    settings.device_dir = args.device_dir;
     let server = args.server;
     let driver = server.driver.driver_name.clone();
     protect_from_oom();
-    let node = services(settings, driver, &args.node);
+    let node = services(settings, driver, args.node.tool_memory);
     let checks = NodeChecks {
         prerequisites: node.prerequisites.clone(),
         require_shared_mounts: args.require_shared_mounts,
     };
-    check_mount_propagation(&node, args.require_shared_mounts, registration.is_some()).await?;
+    if args.require_shared_mounts || registration.is_some() {
+        match node.prerequisites.check_mount_propagation().await {
+            Ok(()) => {}
+            Err(problem) if args.require_shared_mounts => return Err(InvalidSettings(vec![problem]).into()),
+            Err(problem) => tracing::warn!("{problem}"),
+        }
+    }
     checks.log_failed().await;
     let tasks = node.tasks().clone();
     let gauges = NodeGauges(Arc::clone(&node));
@@ -121,67 +127,38 @@ fn protect_from_oom() {
     }
 }
 
-/// The values that the node reports to kubelet.
-#[derive(Debug)]
-pub(crate) struct Identity {
-    pub(crate) id: InstanceId,
-    pub(crate) zone: ZoneId,
-    pub(crate) instance_types: InstanceTypeSource,
-}
-
-pub(crate) fn settings(
-    identity: Identity,
-    max_volumes: Option<u32>,
-    device_dir: Option<PathBuf>,
+/// The settings of the node, with those that the flags do not set from the instance metadata service.
+pub(crate) async fn settings(
+    location: &mut Location<'_>,
     args: &cli::NodeArgs,
-) -> NodeSettings {
-    NodeSettings {
-        id: identity.id,
-        zone: identity.zone,
-        max_volumes,
-        categories: args.instance_categories.clone(),
-        instance_types: identity.instance_types,
-        device_dir,
-        kubelet_dir: args.directories.kubelet_dir.clone(),
-        state_dir: args.directories.state_dir.clone(),
-    }
-}
-
-async fn identify(mut location: Location<'_>, args: &cli::Node) -> Result<Identity, InvalidSettings> {
-    let id = location.node(args.node.node_id.clone()).await;
-    let zone = location.zone(args.location.zone.clone()).await;
-    let (Some(id), Some(zone)) = (id, zone) else {
-        return Err(location.into_error());
+    max_volumes: Option<u32>,
+) -> Option<NodeSettings> {
+    let id = location.node(args.node_id.clone()).await;
+    let (id, zone) = id.zip(location.zone().await)?;
+    let file = args.instance_types_file.clone();
+    let instance_type = match &args.instance_type {
+        None if file.is_some() => location.instance_type().await,
+        given => given.clone(),
     };
-    let node = &args.node;
-    let (instance_type, file) = (node.instance_type.clone(), node.instance_types_file.clone());
-    let instance_types = instance_types(&mut location, instance_type, file).await;
-    Ok(Identity {
+    Some(NodeSettings {
         id,
         zone,
-        instance_types,
+        max_volumes,
+        categories: args.instance_categories.clone(),
+        instance_types: InstanceTypeSource { file, instance_type },
+        device_dir: None,
+        kubelet_dir: args.directories.kubelet_dir.clone(),
+        state_dir: args.directories.state_dir.clone(),
     })
 }
 
-/// The source of the node's attachment limits. The own instance type is requested only if a file is set.
-pub(crate) async fn instance_types(
-    location: &mut Location<'_>,
-    given: Option<String>,
-    file: Option<PathBuf>,
-) -> InstanceTypeSource {
-    let instance_type = match given {
-        None if file.is_some() => location.instance_type().await,
-        given => given,
-    };
-    InstanceTypeSource { file, instance_type }
-}
-
 /// Returns when the metadata service responds. A restart of the process would not help.
-async fn wait_identity(args: &cli::Node) -> Identity {
+async fn wait_settings(args: &cli::Node, max_volumes: Option<u32>) -> NodeSettings {
     loop {
         tokio::time::sleep(METADATA_INTERVAL).await;
-        if let Ok(identity) = identify(Location::without_retries(&args.location), args).await {
-            return identity;
+        let mut location = Location::without_retries(&args.location);
+        if let Some(settings) = settings(&mut location, &args.node, max_volumes).await {
+            return settings;
         }
     }
 }
@@ -196,35 +173,8 @@ fn no_instance(missing: &InvalidSettings) -> String {
     )
 }
 
-/// Checks that mounts of this process propagate to kubelet. If not, it fails if `required`, and otherwise logs a
-/// warning if the node registers with a kubelet.
-async fn check_mount_propagation(node: &NodeServices, required: bool, kubelet: bool) -> Result<(), InvalidSettings> {
-    if !required && !kubelet {
-        return Ok(());
-    }
-    match node.prerequisites.check_mount_propagation().await {
-        Ok(()) => Ok(()),
-        Err(problem) if required => Err(InvalidSettings(vec![problem])),
-        Err(problem) => {
-            tracing::warn!("{problem}");
-            Ok(())
-        }
-    }
-}
-
-fn missing_device_dir(dir: &Path) -> String {
-    format!(
-        "--device-dir {} is not a directory yet: the fake cloud creates DIR/nodes/NODE-ID with the first attached disk",
-        dir.display()
-    )
-}
-
 /// The services of a node with these flags.
-pub(crate) fn services(settings: NodeSettings, driver: DriverName, args: &cli::NodeArgs) -> Arc<NodeServices> {
-    node(settings, driver, args.tool_memory)
-}
-
-pub(crate) fn node(settings: NodeSettings, driver: DriverName, tool_memory: Option<Bytes>) -> Arc<NodeServices> {
+pub(crate) fn services(settings: NodeSettings, driver: DriverName, tool_memory: Option<Bytes>) -> Arc<NodeServices> {
     tracing::info!(node.id = %settings.id, zone = %settings.zone, "managing the volumes of this node");
     let exec = Arc::new(ProcessExec);
     let host = Arc::new(Linux::new(Arc::clone(&exec) as _, Roots::default()));
@@ -244,9 +194,8 @@ pub(crate) fn registration(
     };
     let csi = node.kubelet_socket.as_deref();
     let csi = csi.unwrap_or_else(|| server.endpoint.path()).to_owned();
-    Registration::new(directory, server.driver.driver_name.clone(), csi)
-        .map(Some)
-        .map_err(|error| InvalidSettings(vec![error_chain(&error)]))
+    let registration = Registration::new(directory, server.driver.driver_name.clone(), csi);
+    registration.map(Some).map_err(|problem| InvalidSettings(vec![problem]))
 }
 
 /// The limit from the flag, or else from the vendor's variable.

@@ -44,48 +44,34 @@ pub fn parse_program() -> Result<Cli, ExitCode> {
 
 /// Prints why no role runs.
 fn ended(error: &clap::Error) -> ExitCode {
-    let (is_asked, is_help) = match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => (true, true),
-        // The complete help text, which has no reason in it.
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => (false, true),
-        _ => (false, false),
-    };
     // A closed terminal cannot be handled.
-    let _ = match is_help {
-        true => error.print(),
-        false => print_error(error),
+    let _ = match error.kind() {
+        // The complete help text, which has no reason in it.
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            error.print()
+        }
+        _ => {
+            let is_json = wants_json(std::env::args_os(), std::env::var_os(LOG_FORMAT));
+            writeln!(std::io::stderr(), "{}", message(error, is_json))
+        }
     };
-    match is_asked {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(USAGE),
+    match error.use_stderr() {
+        true => ExitCode::from(USAGE),
+        false => ExitCode::SUCCESS,
     }
 }
 
-/// Prints the usage hints and then the reason: Kubernetes shows the last line of a container that does not start.
-fn print_error(error: &clap::Error) -> std::io::Result<()> {
+/// The usage hints and then the reason: Kubernetes shows the last line of a container that does not start.
+fn message(error: &clap::Error, is_json: bool) -> String {
     let text = error.render().to_string();
-    let (reason, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let (reason, usage) = text.split_once("\n\n").unwrap_or((&text, ""));
     let reason: Vec<&str> = reason.lines().map(str::trim).collect();
     let reason = reason.join(" ");
-    let usage = rest.trim();
-    if !usage.is_empty() && !wants_json_lines() {
-        writeln!(std::io::stderr(), "{usage}\n")?;
+    match usage.trim() {
+        _ if is_json => serde_json::json!({"level": "ERROR", "message": reason}).to_string(),
+        "" => reason,
+        usage => format!("{usage}\n\n{reason}"),
     }
-    print_reason(&reason)
-}
-
-fn print_reason(reason: &str) -> std::io::Result<()> {
-    match wants_json_lines() {
-        true => {
-            let line = serde_json::json!({"level": "ERROR", "message": reason});
-            writeln!(std::io::stderr(), "{line}")
-        }
-        false => writeln!(std::io::stderr(), "{reason}"),
-    }
-}
-
-fn wants_json_lines() -> bool {
-    wants_json(std::env::args_os(), std::env::var_os(LOG_FORMAT))
 }
 
 /// Whether JSON lines are wanted. The command line is invalid, so the flag is searched in the raw arguments.

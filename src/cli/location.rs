@@ -5,9 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use ecs::metadata::{DEFAULT_ENDPOINT, Item, Metadata, MetadataError};
 
-use super::InvalidSettings;
 use super::endpoint::Url;
-use super::variable::is_on;
+use super::variable::{is_on, variable};
 use crate::base::Deadline;
 use crate::base::error_chain;
 use crate::model::{InstanceId, RegionId, ZoneId};
@@ -40,10 +39,15 @@ pub struct LocationArgs {
 impl LocationArgs {
     /// The instance metadata service.
     pub fn metadata(&self) -> Result<Metadata, MetadataError> {
-        let token_only = self.metadata_token_only || is_on("ALIBABA_CLOUD_IMDSV1_DISABLED");
+        let token_only = self.metadata_token_only || is_on(variable("ALIBABA_CLOUD_IMDSV1_DISABLED"));
         Metadata::new(&self.metadata_endpoint, !token_only)
     }
 }
+
+/// All missing and invalid settings.
+#[derive(Debug, thiserror::Error)]
+#[error("missing or invalid settings:\n  {}", .0.join("\n  "))]
+pub struct InvalidSettings(pub Vec<String>);
 
 /// Resolves the location of this process, and collects the problems of its settings.
 #[derive(Debug)]
@@ -74,13 +78,6 @@ impl<'a> Location<'a> {
         }
     }
 
-    fn metadata(&mut self) -> Result<&Metadata, MetadataError> {
-        if self.metadata.is_none() {
-            self.metadata = Some(self.args.metadata()?);
-        }
-        Ok(self.metadata.as_ref().expect("created above"))
-    }
-
     /// The flag, or else the value from the metadata service. A missing value is noted as a problem.
     async fn item<T: std::str::FromStr<Err = crate::model::InvalidId>>(
         &mut self,
@@ -107,15 +104,20 @@ impl<'a> Location<'a> {
     }
 
     async fn fetch(&mut self, item: Item) -> Result<String, MetadataError> {
-        let deadline = self.deadline;
-        self.metadata()?.get(item, deadline).await
+        let metadata = match self.metadata.take() {
+            Some(metadata) => metadata,
+            None => self.args.metadata()?,
+        };
+        self.metadata.insert(metadata).get(item, self.deadline).await
     }
 
-    pub async fn region(&mut self, given: Option<RegionId>) -> Option<RegionId> {
+    pub async fn region(&mut self) -> Option<RegionId> {
+        let given = self.args.region.clone();
         self.item("--region", given, Item::RegionId).await
     }
 
-    pub async fn zone(&mut self, given: Option<ZoneId>) -> Option<ZoneId> {
+    pub async fn zone(&mut self) -> Option<ZoneId> {
+        let given = self.args.zone.clone();
         self.item("--zone", given, Item::ZoneId).await
     }
 
@@ -134,10 +136,10 @@ impl<'a> Location<'a> {
     }
 
     /// The default zone of volumes. Without one, the role starts with a log line, and without waiting.
-    pub async fn default_zone(&mut self, given: Option<ZoneId>) -> Option<ZoneId> {
+    pub async fn default_zone(&mut self) -> Option<ZoneId> {
         self.deadline = Deadline::after(Duration::ZERO);
         let before = self.problems.len();
-        let zone = self.zone(given).await;
+        let zone = self.zone().await;
         for problem in self.problems.drain(before..) {
             tracing::info!("volumes without topology require zoneId in their StorageClass: {problem}");
         }

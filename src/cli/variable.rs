@@ -7,6 +7,6 @@ pub fn variable(name: &str) -> Option<String> {
 }
 
 /// Whether a switch of the vendor's SDKs is on: they accept only `true`.
-pub fn is_on(name: &str) -> bool {
-    variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
+pub fn is_on(value: Option<String>) -> bool {
+    value.is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }

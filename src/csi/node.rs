@@ -1,14 +1,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response};
 
 use crate::csi::proto::node_get_storage_health_response::StorageBackendHealth;
 use crate::csi::proto::node_service_capability::{Rpc, Type, rpc};
 use crate::csi::proto::volume_health::VolumeHealthEntry;
 use crate::csi::proto::volume_usage::Unit;
 use crate::csi::proto::{self, node_server};
-use crate::csi::request::{node as request, read};
+use crate::csi::request::{RpcResult, node as request, read};
 use crate::model::topology::{SUPPORTED, ZONE_KEY, category_key};
 use crate::node::{Amount, HealthIssue, NodeServices, VolumeUsage};
 
@@ -31,8 +31,6 @@ impl Service {
         Self { node }
     }
 }
-
-type RpcResult<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl node_server::Node for Service {

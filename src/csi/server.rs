@@ -61,13 +61,16 @@ pub async fn serve_when_active(
     };
     let (listener, socket) = socket::bind(endpoint).await.map_err(ServeError::Socket)?;
     // After the CSI socket: kubelet calls a registered driver immediately.
-    let listening = match &first.registration {
-        Some(registration) => Some(registration.listen().await.map_err(ServeError::Registration)?),
+    let registration = match first.registration.clone() {
+        Some(registration) => Some((
+            registration.listen().await.map_err(ServeError::Registration)?,
+            registration,
+        )),
         None => None,
     };
     let registered = async {
-        match listening {
-            Some(listening) => listening.serve().await,
+        match registration {
+            Some((listening, registration)) => registration.serve(listening).await,
             None => std::future::pending().await,
         }
     };

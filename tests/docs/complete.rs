@@ -101,6 +101,7 @@ fn the_reference_describes_every_rpc_that_is_served() {
     let mut calls = 0;
     for (path, page) in [
         ("src/csi/controller/rpc.rs", "controller-rpcs.md"),
+        ("src/csi/controller/group.rs", "controller-rpcs.md"),
         ("src/csi/node.rs", "node-rpcs.md"),
     ] {
         let (source, text) = (read(path), read(format!("docs/reference/{page}")));

@@ -6,89 +6,65 @@ use std::net::{Ipv4Addr, TcpListener};
 use anyhow::Context;
 use fake_ecs::{Cloud, Node, Options};
 
-use super::driver::Driver;
-use crate::app::node::{Identity, MAX_VOLUMES, max_volumes, registration, settings};
+use super::serve::serve;
 use crate::app::{cloud, mock_cloud};
 use crate::cli;
-use crate::model::{ClusterId, RegionId, ZoneId};
-use crate::node::InstanceTypeSource;
+use crate::model::{InstanceId, RegionId};
 use crate::telemetry::Telemetry;
 
 const REGION: &str = "cn-beijing";
 const CLUSTER: &str = "mock";
 
+/// Runs the role with the location of an instance of the fake cloud.
 pub(super) async fn run(
-    args: cli::AllInOne,
+    mut args: cli::AllInOne,
     telemetry: Telemetry,
     stop: impl Future<Output = ()> + Send,
 ) -> anyhow::Result<()> {
-    let max_volumes = max_volumes(&args.node, std::env::var(MAX_VOLUMES).ok())?;
-    let registration = registration(&args.node, &args.common.server)?;
-    let region = match args.common.location.region {
-        Some(region) => region,
-        None => REGION.parse::<RegionId>().context("the default region")?,
-    };
-    let options = options(args.mock, &region, args.common.location.zone.as_ref());
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
-    let fake = mock_cloud::start(&options, listener).await?;
-    let served = async {
-        let own = choose(&fake, args.node.node_id.as_ref())?;
-        let endpoint = fake.endpoint().context("the fake cloud serves no HTTP")?;
-        tracing::info!(endpoint, "fake cloud");
-        let cluster = args.common.owner.cluster_id;
-        let cloud = cloud::fake_client(endpoint, &region, args.common.cloud.signature, &options)?;
-        cloud.ecs.rate_limiter().configure(args.common.cloud.limits()?);
-        let identity = Identity {
-            id: own.id.parse()?,
-            zone: own.zone.parse()?,
-            instance_types: InstanceTypeSource {
-                file: args.node.instance_types_file.clone(),
-                instance_type: args.node.instance_type.clone(),
-            },
-        };
-        let driver = Driver {
-            server: args.common.server,
-            cloud,
-            registration,
-            region,
-            cluster: cluster.map_or_else(|| CLUSTER.parse::<ClusterId>(), Ok)?,
-            node: settings(identity, max_volumes, fake.device_dir(&own.id), &args.node),
-            telemetry,
-            pages: args.common.pages,
-            controller: args.common.controller,
-            node_args: args.node,
-        };
-        driver.serve(stop).await
-    };
-    let outcome = served.await;
-    outcome.and(fake.shutdown().await.map_err(Into::into))
-}
-
-/// Options of the fake cloud, with `zone` as its first zone, so that a node is in it.
-fn options(options: Options, region: &RegionId, zone: Option<&ZoneId>) -> Options {
+    let location = &mut args.common.location;
+    args.common.owner.cluster_id.get_or_insert(CLUSTER.parse()?);
+    let region = location.region.get_or_insert(REGION.parse()?);
     let mut options = Options {
         region: region.to_string(),
-        ..options
+        ..args.mock.clone()
     };
-    if let Some(zone) = zone {
+    // With this zone as the first one, a node is in it.
+    if let Some(zone) = &location.zone {
         let mut zones = options.zones();
         zones.retain(|known| known != zone.as_str());
         zones.insert(0, zone.to_string());
         options.zones = zones;
     }
-    options
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
+    let fake = mock_cloud::start(&options, listener).await?;
+    let served = async {
+        tracing::info!(endpoint = fake.endpoint(), "fake cloud");
+        let own = choose(&fake, args.node.node_id.as_ref())?;
+        args.node.node_id = Some(own.id.parse()?);
+        args.node.instance_type.get_or_insert(own.instance_type);
+        args.common.location.zone = Some(own.zone.parse()?);
+        let connect = |cloud: cli::CloudArgs, _, region: &RegionId| {
+            let client = cloud::fake_client(&fake, region, cloud.signature)?;
+            client.ecs.rate_limiter().configure(cloud.limits()?);
+            Ok(client)
+        };
+        serve(args, connect, fake.device_dir(&own.id), telemetry, stop).await
+    };
+    let outcome = served.await;
+    outcome.and(fake.shutdown().await.map_err(Into::into))
 }
 
-fn choose(fake: &Cloud, wanted: Option<&crate::model::InstanceId>) -> anyhow::Result<Node> {
+fn choose(fake: &Cloud, wanted: Option<&InstanceId>) -> anyhow::Result<Node> {
     let mut nodes = fake.nodes().into_iter();
-    let names = || {
-        let ids: Vec<_> = fake.nodes().into_iter().map(|node| node.id).collect();
-        ids.join(", ")
+    let Some(id) = wanted else {
+        return nodes.next().context("the fake cloud has no node: --nodes is 0");
     };
-    match wanted {
-        None => nodes.next().context("the fake cloud has no node: --nodes is 0"),
-        Some(id) => nodes
-            .find(|node| node.id == id.as_str())
-            .with_context(|| format!("the fake cloud has no node {id}, only {}; see --nodes", names())),
-    }
+    let names: Vec<_> = nodes.clone().map(|node| node.id).collect();
+    let chosen = nodes.find(|node| node.id == id.as_str());
+    chosen.with_context(|| {
+        format!(
+            "the fake cloud has no node {id}, only {}; see --nodes",
+            names.join(", ")
+        )
+    })
 }

@@ -4,21 +4,18 @@ use super::{signal, user};
 use crate::base::error_chain;
 use crate::cli;
 
-mod clean;
-mod client;
-mod controller;
 mod data;
-mod node;
 mod show;
 mod steps;
 mod world;
 
 use show::{Show, print_line};
+use steps::Steps;
 use world::World;
 
 #[derive(Debug, thiserror::Error)]
 #[error("stopped by a signal")]
-pub(super) struct Interrupted;
+struct Interrupted;
 
 pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
     let stop = signal::stop_or_hangup()?;
@@ -30,7 +27,7 @@ pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
     }
     let mut world = World::new(root, args.signature)?;
     let mut outcome = tokio::select! {
-        outcome = run_steps(&mut world, &args, root) => outcome,
+        outcome = run_steps(&mut world, &args) => outcome,
         () = &mut stop => Err(Interrupted.into()),
     };
     if outcome.is_ok() && args.keep {
@@ -40,12 +37,10 @@ pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
         }
     }
     // From here on signals are ignored: cleanup is what they request. It also runs if printing fails.
-    let _ = match &outcome {
-        Err(error) if error.is::<Interrupted>() => {
-            print_line("\nStopped: waiting for running calls, then cleaning up.")
-        }
-        _ => print_line("\nCleaning up."),
-    };
+    let _ = print_line(match &outcome {
+        Err(error) if error.is::<Interrupted>() => "\nStopped: waiting for running calls, then cleaning up.",
+        _ => "\nCleaning up.",
+    });
     let cleaned = world.clean_up().await;
     if cleaned.is_ok() {
         let _ = print_line("Cleanup complete: no mount, loop device or file is left.");
@@ -59,21 +54,14 @@ pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
     }
 }
 
-async fn run_steps(world: &mut World, args: &cli::Demo, root: bool) -> anyhow::Result<()> {
+async fn run_steps(world: &mut World, args: &cli::Demo) -> anyhow::Result<()> {
     world.start().await?;
-    let mut show = Show::new(world.fake()?);
-    show.print_opening(world.directory())?;
     let filesystem = match args.fs_type {
         Some(filesystem) => filesystem,
-        None if root => world.filesystem().await?,
-        None => crate::model::Filesystem::default(),
+        None => world.filesystem().await?,
     };
-    show.print_header()?;
-    let steps = steps::Steps::new(world, filesystem).await?;
-    if root {
-        steps.run_all(&mut show, args.keep).await?;
-    } else {
-        steps.run_cloud_steps(&mut show).await?;
-    }
-    show.print_summary(&world.fake()?)
+    let mut show = Show::start(world.fake()?, &world.directory)?;
+    let mut steps = Steps::new(world, filesystem).await?;
+    steps.run(&mut show, world.root, args.keep).await?;
+    show.print_summary()
 }

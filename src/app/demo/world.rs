@@ -10,7 +10,6 @@ use ecs::sign::Scheme;
 use fake_ecs::{Backing, Cloud, Node, Options};
 use tokio_util::sync::CancellationToken;
 
-use super::clean;
 use super::show::print_line;
 use crate::app::{cloud, controller, mock_cloud, node};
 use crate::base::{Deadline, Tasks};
@@ -36,15 +35,22 @@ const CLOUD: [&str; 5] = [
 /// How long running calls may take after the demo is stopped.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
+const HOST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long mounts may stay busy: an interrupted write finishes by itself.
+const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(15);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
+
 #[derive(Debug)]
 pub(super) struct World {
-    directory: PathBuf,
-    root: bool,
+    pub(super) directory: PathBuf,
+    /// Without root, no node plugins run: they need it for block devices.
+    pub(super) root: bool,
     scheme: Scheme,
     fake: Option<Cloud>,
     stop: CancellationToken,
     servers: Tasks,
-    pub(super) host: Linux,
+    host: Linux,
 }
 
 impl World {
@@ -64,26 +70,14 @@ impl World {
         })
     }
 
-    pub(super) fn directory(&self) -> &Path {
-        &self.directory
-    }
-
     pub(super) fn fake(&self) -> anyhow::Result<Cloud> {
         self.fake.clone().context("the fake cloud is not started")
     }
 
-    /// Whether node plugins run: they need root for block devices.
-    pub(super) fn serves_nodes(&self) -> bool {
-        self.root
-    }
-
     /// The first or second node.
     pub(super) fn node(&self, number: usize) -> anyhow::Result<Node> {
-        self.fake()?
-            .nodes()
-            .into_iter()
-            .nth(number)
-            .context("the fake cloud has two nodes")
+        let node = self.fake()?.nodes().into_iter().nth(number);
+        node.context("the fake cloud has two nodes")
     }
 
     pub(super) fn controller_socket(&self) -> PathBuf {
@@ -99,12 +93,16 @@ impl World {
         self.directory.join(format!("kubelet-{}", number + 1))
     }
 
+    /// Where the volume of a node is published.
+    pub(super) fn pod(&self, number: usize) -> PathBuf {
+        self.kubelet(number).join("pod")
+    }
+
     /// The default filesystem: ext4 if this machine can grow a mounted one.
     pub(super) async fn filesystem(&self) -> anyhow::Result<Filesystem> {
-        let deadline = Deadline::after(Duration::from_secs(5));
-        let capabilities = self.host.capabilities(deadline).await?;
-        if capabilities.has(Capability::SysResource) {
-            return Ok(Filesystem::Ext4);
+        let capabilities = self.host.capabilities(Deadline::after(HOST_TIMEOUT)).await?;
+        if !self.root || capabilities.has(Capability::SysResource) {
+            return Ok(Filesystem::default());
         }
         print_line("CAP_SYS_RESOURCE is missing, which growing a mounted ext4 requires: using xfs.")?;
         Ok(Filesystem::Xfs)
@@ -121,9 +119,8 @@ impl World {
             options.device_dir = Some(self.directory.join("devices"));
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
-        let fake = mock_cloud::start(&options, listener).await?;
-        self.fake = Some(fake.clone());
-        self.start_controller(&fake, &options)?;
+        let fake = self.fake.insert(mock_cloud::start(&options, listener).await?).clone();
+        self.start_controller(&fake)?;
         if self.root {
             self.start_node(&fake, 0)?;
             self.start_node(&fake, 1)?;
@@ -131,11 +128,10 @@ impl World {
         Ok(())
     }
 
-    fn start_controller(&self, fake: &Cloud, options: &Options) -> anyhow::Result<()> {
+    fn start_controller(&self, fake: &Cloud) -> anyhow::Result<()> {
         let region: RegionId = REGION.parse()?;
-        let endpoint = fake.endpoint().context("the fake cloud serves no HTTP")?;
-        let ecs = cloud::fake_client(endpoint, &region, self.scheme, options)?.ecs;
-        let zone = options.zones.first().map(|zone| zone.parse()).transpose()?;
+        let ecs = cloud::fake_client(fake, &region, self.scheme)?.ecs;
+        let zone = Some(self.node(0)?.zone.parse()?);
         let tasks = Tasks::default();
         let cluster: ClusterId = CLUSTER.parse()?;
         let disks = controller::disks(ecs, cluster.clone(), &tasks);
@@ -156,7 +152,7 @@ impl World {
             kubelet_dir: self.kubelet(number),
             state_dir: self.directory.join("state"),
         };
-        let node = node::node(settings, DriverName::default(), None);
+        let node = node::services(settings, DriverName::default(), None);
         let tasks = node.tasks().clone();
         let services = Services::new(DriverName::default()).with_node(Service::new(node));
         self.serve(&self.node_socket(number), services, tasks)
@@ -177,15 +173,42 @@ impl World {
     pub(super) async fn clean_up(mut self) -> anyhow::Result<()> {
         self.stop.cancel();
         self.servers.wait().await;
-        let unmounted = clean::unmount_below(&self.host, &self.directory).await;
-        let freed = match self.fake.take() {
-            Some(fake) => fake.shutdown().await,
-            None => Ok(()),
-        };
+        let unmounted = self.unmount_all().await;
+        if let Some(fake) = self.fake.take() {
+            fake.shutdown().await?;
+        }
         unmounted?;
-        freed?;
-        clean::remove(&self.directory)?;
-        clean::check(&self.directory)
+        let directory = &self.directory;
+        std::fs::remove_dir_all(directory).with_context(|| format!("cannot remove {}", directory.display()))?;
+        check_freed(directory)
+    }
+
+    /// Unmounts everything below the directory, topmost mounts first, and retries while a mount is busy.
+    async fn unmount_all(&self) -> anyhow::Result<()> {
+        let last = Deadline::after(UNMOUNT_TIMEOUT);
+        let mut tick = tokio::time::interval(RETRY_INTERVAL);
+        loop {
+            tick.tick().await;
+            let deadline = Deadline::after(HOST_TIMEOUT);
+            let mounts = self
+                .host
+                .mounts(deadline)
+                .await
+                .context("cannot read the mount table")?;
+            let below = mounts
+                .iter()
+                .rev()
+                .filter(|mount| mount.point.starts_with(&self.directory));
+            let mut failed = None;
+            for mount in below {
+                failed = self.host.unmount(deadline, &mount.point).await.err().or(failed);
+            }
+            match failed {
+                None => return Ok(()),
+                Some(error) if last.has_passed() => return Err(error).context("cannot unmount"),
+                Some(_) => {}
+            }
+        }
     }
 
     /// Prints the endpoints of everything that keeps running.
@@ -199,10 +222,25 @@ impl World {
                 let socket = self.node_socket(number);
                 print_line(format_args!("  node {}       unix://{}", number + 1, socket.display()))?;
             }
-            let volume = self.kubelet(1).join("pod");
-            print_line(format_args!("  volume       {}", volume.display()))?;
+            print_line(format_args!("  volume       {}", self.pod(1).display()))?;
         }
         print_line(format_args!("  cloud        curl {endpoint}/_control/state"))?;
         print_line(format_args!("               curl {endpoint}/_control/calls"))
     }
+}
+
+/// Checks that no loop device is backed by a file of the directory.
+fn check_freed(directory: &Path) -> anyhow::Result<()> {
+    let devices = std::fs::read_dir("/sys/block").context("cannot list loop devices")?;
+    let is_backed = |device: &std::fs::DirEntry| {
+        // Other block devices and free loop devices have no backing file.
+        let file = std::fs::read_to_string(device.path().join("loop/backing_file"));
+        file.is_ok_and(|file| Path::new(file.trim_end()).starts_with(directory))
+    };
+    let left = devices.flatten().filter(is_backed);
+    let left: Vec<_> = left
+        .map(|device| format!("/dev/{}", device.file_name().display()))
+        .collect();
+    anyhow::ensure!(left.is_empty(), "still in use: {}", left.join(", "));
+    Ok(())
 }

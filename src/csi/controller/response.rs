@@ -1,53 +1,20 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use tonic::Status;
 
-use super::service::Service;
 use crate::csi::proto;
-use crate::csi::proto::controller_service_capability::rpc::Type;
-use crate::csi::proto::controller_service_capability::{Rpc, Type as Capability};
-use crate::csi::request::ParsedCall;
 use crate::disk::{HealthIssue, Severity};
 use crate::model::{Disk, DiskId, Snapshot, tag, topology};
 
-const CAPABILITIES: &[Type] = &[
-    Type::CreateDeleteVolume,
-    Type::PublishUnpublishVolume,
-    Type::ListVolumes,
-    Type::GetCapacity,
-    Type::CreateDeleteSnapshot,
-    Type::CloneVolume,
-    Type::ListSnapshots,
-    Type::GetSnapshot,
-    Type::ExpandVolume,
-    Type::ModifyVolume,
-    Type::GetVolume,
-    Type::GetVolumeHealth,
-    Type::ListVolumeHealth,
-    Type::SingleNodeMultiWriter,
-    Type::PublishReadonly,
-];
-
-pub(super) async fn capabilities(
-    service: &Service,
-    _: ParsedCall<()>,
-) -> Result<proto::ControllerGetCapabilitiesResponse, Status> {
-    let capability = |rpc: Type| proto::ControllerServiceCapability {
-        r#type: Some(Capability::Rpc(Rpc { r#type: rpc.into() })),
-    };
-    let published = service.lists_published_nodes.then_some(Type::ListVolumesPublishedNodes);
-    let all = CAPABILITIES.iter().copied().chain(published);
-    Ok(proto::ControllerGetCapabilitiesResponse {
-        capabilities: all.map(capability).collect(),
-    })
+pub(super) fn published_nodes(disk: &Disk) -> Vec<String> {
+    disk.attachments.iter().map(ToString::to_string).collect()
 }
 
-pub(super) fn volume(disk: &Disk, context: HashMap<String, String>) -> proto::Volume {
+pub(super) fn volume(disk: &Disk) -> proto::Volume {
     proto::Volume {
         capacity_bytes: disk.size.bytes().to_i64(),
         volume_id: disk.id.to_string(),
-        volume_context: context,
+        volume_context: HashMap::new(),
         content_source: content_source(disk),
         accessible_topology: topology(disk, false),
     }
@@ -59,10 +26,8 @@ pub(super) fn volume(disk: &Disk, context: HashMap<String, String>) -> proto::Vo
 /// that of the first node, to which the volume would be bound permanently. So a regional disk has only its
 /// category, or no topology: all nodes of the driver are in its region.
 pub(super) fn topology(disk: &Disk, with_category: bool) -> Vec<proto::Topology> {
-    let zone = disk
-        .zone
-        .iter()
-        .map(|zone| (topology::ZONE_KEY.to_owned(), zone.to_string()));
+    let zones = disk.zone.iter();
+    let zone = zones.map(|zone| (topology::ZONE_KEY.to_owned(), zone.to_string()));
     let category = (topology::category_key(&disk.category), topology::SUPPORTED.to_owned());
     let segments: HashMap<_, _> = zone.chain(with_category.then_some(category)).collect();
     if segments.is_empty() {
@@ -87,15 +52,12 @@ pub(super) fn health(disk: &DiskId, issues: &[HealthIssue]) -> proto::VolumeHeal
     }
 }
 
-pub(crate) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {
+pub(super) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {
+    let source = snapshot.source_disk.as_ref();
     proto::Snapshot {
         size_bytes: snapshot.source_size.bytes().to_i64(),
         snapshot_id: snapshot.id.to_string(),
-        source_volume_id: snapshot
-            .source_disk
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
+        source_volume_id: source.map(ToString::to_string).unwrap_or_default(),
         creation_time: snapshot.created.map(timestamp),
         ready_to_use: snapshot.available,
         group_snapshot_id: tag::group_of(snapshot).map(|id| id.to_string()).unwrap_or_default(),

@@ -2,38 +2,36 @@
 
 use std::collections::HashMap;
 
-use tonic::Status;
-
-use super::service::Service;
 use crate::csi::param::Class;
-use crate::csi::proto::ValidateVolumeCapabilitiesResponse;
-use crate::csi::request::validate::{Requested, Validate};
-use crate::csi::request::{ParsedCall, capability};
+use crate::csi::proto::validate_volume_capabilities_response::Confirmed;
+use crate::csi::proto::{ValidateVolumeCapabilitiesRequest, ValidateVolumeCapabilitiesResponse};
+use crate::csi::request::capability;
+use crate::csi::request::error::Result;
+use crate::csi::request::validate::Requested;
 use crate::model::{Disk, DiskKind, context};
 
-pub(super) async fn validate(
-    service: &Service,
-    (deadline, request): ParsedCall<Validate>,
-) -> Result<ValidateVolumeCapabilitiesResponse, Status> {
-    let disk = service.disks.inventory.disk(deadline, &request.disk).await?;
-    let parameters = &request.confirmed.parameters;
-    let mismatch = match request.requested {
+pub(super) fn response(
+    disk: &Disk,
+    requested: Result<Requested>,
+    request: ValidateVolumeCapabilitiesRequest,
+) -> ValidateVolumeCapabilitiesResponse {
+    let mismatch = match requested {
         _ if disk.kind == DiskKind::System => {
             Some(format!("disk {} is a system disk, which cannot be a volume", disk.id))
         }
-        Ok(requested) => mismatch(&disk, &requested, parameters),
+        Ok(requested) => mismatch(disk, &requested, &request.parameters),
         Err(error) => Some(error.to_string()),
     };
-    Ok(match mismatch {
-        Some(message) => ValidateVolumeCapabilitiesResponse {
-            confirmed: None,
-            message,
-        },
-        None => ValidateVolumeCapabilitiesResponse {
-            confirmed: Some(request.confirmed),
-            message: String::new(),
-        },
-    })
+    let confirmed = Confirmed {
+        volume_context: request.volume_context,
+        volume_capabilities: request.volume_capabilities,
+        parameters: request.parameters,
+        mutable_parameters: request.mutable_parameters,
+    };
+    ValidateVolumeCapabilitiesResponse {
+        confirmed: mismatch.is_none().then_some(confirmed),
+        message: mismatch.unwrap_or_default(),
+    }
 }
 
 fn mismatch(disk: &Disk, requested: &Requested, parameters: &HashMap<String, String>) -> Option<String> {

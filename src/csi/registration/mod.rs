@@ -57,33 +57,6 @@ pub enum RegistrationState {
     Rejected(String),
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum RegistrationError {
-    #[error(
-        "--registration-dir {} does not exist: set it to the directory plugins_registry below kubelet's --root-dir, \
-         mounted from the host",
-        .0.display()
-    )]
-    Missing(PathBuf),
-    #[error("--registration-dir {} is not a directory: set it to kubelet's directory plugins_registry", .0.display())]
-    NotADirectory(PathBuf),
-    #[error("cannot access --registration-dir {}", directory.display())]
-    Unreadable {
-        directory: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
-    #[error("--registration-dir {} is too long: the path of the socket in it exceeds 107 bytes", .0.display())]
-    TooLong(PathBuf),
-}
-
-#[derive(Debug)]
-pub(super) struct Listening {
-    registration: Registration,
-    listener: UnixListener,
-    socket: Socket,
-}
-
 #[derive(Debug)]
 enum End {
     /// kubelet rejected the registration. It retries only with a new socket.
@@ -95,23 +68,30 @@ enum End {
 
 impl Registration {
     /// `csi_socket` is the path of the CSI socket on the host.
-    pub fn new(directory: &Path, name: DriverName, csi_socket: PathBuf) -> Result<Self, RegistrationError> {
+    ///
+    /// # Errors
+    ///
+    /// The problem of `--registration-dir`.
+    pub fn new(directory: &Path, name: DriverName, csi_socket: PathBuf) -> Result<Self, String> {
+        let flag = format!("--registration-dir {}", directory.display());
         match fs::metadata(directory) {
             Ok(found) if found.is_dir() => {}
-            Ok(_) => return Err(RegistrationError::NotADirectory(directory.to_owned())),
+            Ok(_) => {
+                return Err(format!(
+                    "{flag} is not a directory: set it to kubelet's directory plugins_registry"
+                ));
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(RegistrationError::Missing(directory.to_owned()));
+                return Err(format!(
+                    "{flag} does not exist: set it to the directory plugins_registry below kubelet's --root-dir, mounted \
+                     from the host"
+                ));
             }
-            Err(source) => {
-                return Err(RegistrationError::Unreadable {
-                    directory: directory.to_owned(),
-                    source,
-                });
-            }
+            Err(error) => return Err(format!("cannot access {flag}: {error}")),
         }
         let socket = format!("unix://{}/{name}-reg.sock", directory.display());
-        let socket = socket.parse();
-        let socket = socket.map_err(|_| RegistrationError::TooLong(directory.to_owned()))?;
+        let too_long = |_| format!("{flag} is too long: the path of the socket in it exceeds 107 bytes");
+        let socket = socket.parse().map_err(too_long)?;
         Ok(Self(Arc::new(Inner {
             socket,
             name,
@@ -147,14 +127,10 @@ impl Registration {
     }
 
     /// Binds the registration socket. kubelet may call the CSI socket from now on.
-    pub(super) async fn listen(&self) -> Result<Listening, SocketError> {
-        let (listener, socket) = socket::bind(&self.0.socket).await?;
+    pub(super) async fn listen(&self) -> Result<(UnixListener, Socket), SocketError> {
+        let bound = socket::bind(&self.0.socket).await?;
         tracing::info!(socket = %self.0.socket, csi = %self.0.csi_socket.display(), "waiting for registration by kubelet");
-        Ok(Listening {
-            registration: self.clone(),
-            listener,
-            socket,
-        })
+        Ok(bound)
     }
 
     fn set(&self, state: RegistrationState) {
@@ -169,75 +145,70 @@ impl Registration {
         }
         before
     }
-}
 
-impl Listening {
+    pub fn rejection_message(&self, error: &str) -> String {
+        format!(
+            "kubelet has rejected the registration: {error}; the driver retries automatically. If kubelet does not find {}, \
+             set --kubelet-socket to the path of the CSI socket on the host; otherwise check kubelet's log",
+            self.0.csi_socket.display()
+        )
+    }
+
     /// Serves kubelet, and binds a new socket after a rejection, a restart or the removal of the socket.
     /// Dropping the future removes the socket.
-    pub(super) async fn serve(mut self) -> Infallible {
+    pub(super) async fn serve(self, (mut listener, mut socket): (UnixListener, Socket)) -> Infallible {
         let mut pause = MIN_PAUSE;
         loop {
-            let registration = self.registration.clone();
             let begun = Instant::now();
-            let end = self.serve_once().await;
-            let before = registration.reset(matches!(end, End::Rejected));
+            let end = self.serve_once(listener, socket).await;
+            let before = self.reset(matches!(end, End::Rejected));
             if before == RegistrationState::Registered || begun.elapsed() > MAX_PAUSE {
                 pause = MIN_PAUSE;
             }
             match end {
                 End::Rejected => tracing::info!("retrying the registration in {pause:?}"),
                 End::Removed => {
-                    tracing::warn!(socket = %registration.0.socket, "the registration socket was removed; creating it again");
+                    tracing::warn!(socket = %self.0.socket, "the registration socket was removed; creating it again");
                 }
                 // Without backoff: pods wait for the driver.
                 End::Restarted => pause = MIN_PAUSE,
                 End::Failed(error) => tracing::error!("the registration socket failed: {error}"),
             }
-            self = loop {
+            (listener, socket) = loop {
                 tokio::time::sleep(pause).await;
                 pause = MAX_PAUSE.min(pause * 2);
-                match registration.listen().await {
-                    Ok(listening) => break listening,
-                    Err(error) => {
-                        tracing::warn!("cannot listen for registration: {}", error_chain(&error));
-                    }
+                match self.listen().await {
+                    Ok(bound) => break bound,
+                    Err(error) => tracing::warn!("cannot listen for registration: {}", error_chain(&error)),
                 }
             };
         }
     }
 
-    async fn serve_once(self) -> End {
-        let Self {
-            registration,
-            listener,
-            socket,
-        } = self;
-        for notify in [&registration.0.rejected, &registration.0.restart] {
+    async fn serve_once(&self, listener: UnixListener, socket: Socket) -> End {
+        for notify in [&self.0.rejected, &self.0.restart] {
             // Consumes a stored permit of an earlier socket, if any.
             pin!(notify.notified()).enable();
         }
         let (stop, stopped) = oneshot::channel::<()>();
-        let incoming = authority::accept(listener);
-        let server = Server::builder().add_service(RegistrationServer::new(registration.clone()));
-        let served = server.serve_with_incoming_shutdown(incoming, async {
+        let server = Server::builder().add_service(RegistrationServer::new(self.clone()));
+        let served = server.serve_with_incoming_shutdown(authority::accept(listener), async {
             // Sent or dropped: both stop the server.
             let _ = stopped.await;
         });
         tokio::pin!(served);
         let end = tokio::select! {
-            () = registration.0.rejected.notified() => End::Rejected,
-            () = registration.0.restart.notified() => End::Restarted,
+            () = self.0.rejected.notified() => End::Rejected,
+            () = self.0.restart.notified() => End::Restarted,
             () = wait_removed(&socket) => End::Removed,
             outcome = &mut served => {
                 let error = outcome.err();
-                End::Failed(error.map_or_else(|| "it has stopped".to_owned(), |error| error_chain(&error)))
+                return End::Failed(error.map_or_else(|| "it has stopped".to_owned(), |error| error_chain(&error)));
             }
         };
-        if !matches!(end, End::Failed(_)) {
-            let _ = stop.send(());
-            // Waits for the last response, but not for open connections.
-            let _ = tokio::time::timeout(LINGER, served).await;
-        }
+        let _ = stop.send(());
+        // Waits for the last response, but not for open connections.
+        let _ = tokio::time::timeout(LINGER, served).await;
         end
     }
 }
@@ -276,16 +247,6 @@ impl Rpcs for Registration {
             self.0.rejected.notify_one();
         }
         Ok(Response::new(RegistrationStatusResponse {}))
-    }
-}
-
-impl Registration {
-    pub fn rejection_message(&self, error: &str) -> String {
-        format!(
-            "kubelet has rejected the registration: {error}; the driver retries automatically. If kubelet does not find {}, \
-             set --kubelet-socket to the path of the CSI socket on the host; otherwise check kubelet's log",
-            self.0.csi_socket.display()
-        )
     }
 }
 

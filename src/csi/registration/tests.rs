@@ -30,7 +30,8 @@ fn status(registered: bool) -> RegistrationStatus {
 async fn serve(registration: &Registration) -> Tasks {
     let listening = registration.listen().await.unwrap();
     let tasks = Tasks::default();
-    tasks.spawn(async move { match listening.serve().await {} });
+    let registration = registration.clone();
+    tasks.spawn(async move { match registration.serve(listening).await {} });
     tasks
 }
 

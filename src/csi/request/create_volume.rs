@@ -17,8 +17,6 @@ pub(crate) struct CreateVolume {
     /// The PersistentVolumeClaim, as named by external-provisioner with `--extra-create-metadata`.
     pub(crate) claim: Option<Claim>,
     pub(crate) nodes_report_categories: bool,
-    /// CSI: the response repeats the requested source.
-    pub(crate) content_source: Option<proto::VolumeContentSource>,
     pub(crate) volume_context: HashMap<String, String>,
 }
 
@@ -38,7 +36,6 @@ pub(crate) fn create(message: &proto::CreateVolumeRequest, location: &DriverLoca
     Ok(CreateVolume {
         claim: claim.map(|(namespace, claim)| Claim::of_volume(namespace, claim, &name)),
         nodes_report_categories: terms.nodes_report_categories(),
-        content_source: message.volume_content_source.clone(),
         volume_context: volume_context(&class),
         new: NewDisk {
             name,

@@ -113,8 +113,6 @@ limited! {
         map mutable_parameters,
     }
     ListVolumesRequest {}
-    ControllerGetCapabilitiesRequest {}
-    GroupControllerGetCapabilitiesRequest {}
     GetCapacityRequest {
         each volume_capabilities,
         map parameters,

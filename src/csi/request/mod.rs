@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tonic::Request;
+use tonic::{Request, Response, Status};
 
 pub(super) mod capability;
 pub(super) mod create_volume;
@@ -24,14 +24,15 @@ use super::proto::CreateVolumeRequest;
 use crate::base::Deadline;
 use crate::disk::NewDisk;
 
-pub(super) type ParsedCall<T> = (Deadline, T);
+pub(super) type RpcResult<T> = std::result::Result<Response<T>, Status>;
 
 pub fn new_disk(message: &CreateVolumeRequest, location: &DriverLocation) -> Result<NewDisk> {
     message.check()?;
     Ok(create_volume::create(message, location)?.new)
 }
 
-pub(super) fn read<M: Limited, T>(request: &Request<M>, parse: impl FnOnce(&M) -> Result<T>) -> Result<ParsedCall<T>> {
+/// The deadline of a call, and its parsed request.
+pub(super) fn read<M: Limited, T>(request: &Request<M>, parse: impl FnOnce(&M) -> Result<T>) -> Result<(Deadline, T)> {
     let deadline = deadline(request);
     request.get_ref().check()?;
     Ok((deadline, parse(request.get_ref())?))
@@ -46,11 +47,9 @@ const MARGIN: Duration = Duration::from_millis(250);
 
 /// The caller's deadline, from the `grpc-timeout` header.
 fn deadline<T>(request: &Request<T>) -> Deadline {
-    let header = request
-        .metadata()
-        .get("grpc-timeout")
-        .and_then(|value| value.to_str().ok());
-    match header.and_then(parse_timeout) {
+    let header = request.metadata().get("grpc-timeout");
+    let text = header.and_then(|value| value.to_str().ok());
+    match text.and_then(parse_timeout) {
         Some(timeout) => Deadline::after(timeout.saturating_sub(MARGIN.min(timeout / 4))),
         None => Deadline::after(DEFAULT),
     }

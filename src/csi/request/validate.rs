@@ -6,16 +6,7 @@ use super::error::{Error, Result};
 use super::field;
 use crate::csi::param::{Class, mutable};
 use crate::csi::proto::ValidateVolumeCapabilitiesRequest;
-use crate::csi::proto::validate_volume_capabilities_response::Confirmed;
 use crate::model::{DiskId, context as keys};
-
-#[derive(Debug)]
-pub(crate) struct Validate {
-    pub(crate) disk: DiskId,
-    pub(crate) requested: Result<Requested>,
-    /// The response if the disk matches.
-    pub(crate) confirmed: Confirmed,
-}
 
 #[derive(Debug)]
 pub(crate) struct Requested {
@@ -24,21 +15,13 @@ pub(crate) struct Requested {
     pub(crate) multi_attach: Option<bool>,
 }
 
-pub(crate) fn validate(message: &ValidateVolumeCapabilitiesRequest) -> Result<Validate> {
+/// The disk, and the request or the reason why no disk can match it.
+pub(crate) fn validate(message: &ValidateVolumeCapabilitiesRequest) -> Result<(DiskId, Result<Requested>)> {
     field::required("volume_id", &message.volume_id)?;
     if message.volume_capabilities.is_empty() {
         return Err(Error::Missing("volume_capabilities".into()));
     }
-    Ok(Validate {
-        disk: field::id("volume_id", &message.volume_id)?,
-        requested: requested(message),
-        confirmed: Confirmed {
-            volume_context: message.volume_context.clone(),
-            volume_capabilities: message.volume_capabilities.clone(),
-            parameters: message.parameters.clone(),
-            mutable_parameters: message.mutable_parameters.clone(),
-        },
-    })
+    Ok((field::id("volume_id", &message.volume_id)?, requested(message)))
 }
 
 fn requested(message: &ValidateVolumeCapabilitiesRequest) -> Result<Requested> {

@@ -32,7 +32,7 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
     };
     if args.live {
         let mut location = Location::new(&args.location);
-        let Some(region) = location.region(args.location.region.clone()).await else {
+        let Some(region) = location.region().await else {
             return Err(location.into_error().into());
         };
         let client = connect(args.cloud, args.location.metadata()?, &region)?;

@@ -30,7 +30,7 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
     }
     let mut location = Location::new(&args.location);
     let metadata = args.location.metadata()?;
-    let region = location.region(args.location.region.clone()).await;
+    let region = location.region().await;
     let cluster_id = args.owner.id(&mut location);
     let (Some(region), Some(cluster_id)) = (region, cluster_id) else {
         return Err(location.into_error().into());
