@@ -31,11 +31,10 @@ async fn write(args: &Flags, program: &Command) -> anyhow::Result<()> {
     let token = args.processes.token()?;
     let (new, file) = NewFile::create(&args.out)?;
     let mut archive = Archive::new(BufWriter::new(file), SystemClock.now());
-    let outcome = match args.processes.url.is_empty() {
-        true => collect(args, &settings(program), &mut archive).await,
-        false => read_urls(args, token.as_deref(), &mut archive).await,
-    };
-    outcome?;
+    match args.processes.url.is_empty() {
+        true => collect(args, &settings(program), &mut archive).await?,
+        false => read_urls(args, token.as_deref(), &mut archive).await?,
+    }
     let (members, missing) = (archive.members.len(), archive.missing());
     if members == 0 {
         bail!("no source could be read:\n  {}", missing.join("\n  "));

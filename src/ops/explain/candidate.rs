@@ -20,6 +20,7 @@ pub(super) fn add(new: &NewDisk, settings: &ExplainSettings, to: &mut Explained)
     };
     to.excluded.clone_from(&selection.excluded);
     let attempts = candidates::attempts_with_stock(&selection, &settings.stock);
+    let megabytes = |throughput: Throughput| f64::from(throughput.kb_per_second) / 1000.0;
     to.candidates = attempts
         .into_iter()
         .map(|(candidate, in_stock)| {
@@ -101,8 +102,4 @@ fn add_size_notes(new: &NewDisk, to: &mut Explained) {
     }));
     notes.dedup();
     to.notes.extend(notes);
-}
-
-fn megabytes(throughput: Throughput) -> f64 {
-    f64::from(throughput.kb_per_second) / 1000.0
 }

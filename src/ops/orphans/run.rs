@@ -1,14 +1,14 @@
 //! `diskplugin orphans`: reports disks and snapshots that Kubernetes does not use, and deletes named ones.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 
 use super::classify::{Rules, classify};
-use super::finding::{Deletion, DeletionResult, Report, ResourceId};
+use super::finding::{DeletionResult, ResourceId};
 use super::flags::Flags;
 use super::observe::Observer;
 use super::render::table;
@@ -62,7 +62,12 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
             print("Nothing was deleted.")?;
             return Ok(ExitCode::from(FOUND));
         }
-        shown.deletions = Some(delete(&observer, &args.delete, &report, older_than).await);
+        // One after the other, each once.
+        let (mut deletions, mut known) = (Vec::new(), BTreeSet::new());
+        for id in args.delete.iter().filter(|id| known.insert(*id)) {
+            deletions.push(observer.delete(id, &report, older_than).await);
+        }
+        shown.deletions = Some(deletions);
     }
     print(match args.output {
         OutputFormat::Table => table(&shown),
@@ -77,17 +82,6 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::from(FOUND)
     })
-}
-
-/// One after the other, each once.
-async fn delete(observer: &Observer, ids: &[ResourceId], report: &Report, older_than: Duration) -> Vec<Deletion> {
-    let mut deletions: Vec<Deletion> = Vec::new();
-    for id in ids {
-        if !deletions.iter().any(|one| one.id == id.as_str()) {
-            deletions.push(observer.delete(id, report, older_than).await);
-        }
-    }
-    deletions
 }
 
 /// Requests confirmation on standard error, so that standard output has only results.
