@@ -21,7 +21,7 @@ pub(super) async fn check(args: cli::NodeDirectoryArgs) -> Vec<Check> {
     let results = results.map(|check| node::requirement(check.name, check.ok, check.is_limited, check.message));
     let roots = Roots::default();
     let limit = memory::limit(&roots.proc, &roots.sys);
-    let versions = node::versions(tool_versions(exec.as_ref()).await);
+    let versions = Check::ok("node/versions", tool_versions(exec.as_ref()).await);
     results
         .chain([versions, node::memory(limit, Bytes(OWN_MEMORY))])
         .collect()

@@ -40,7 +40,7 @@ pub(super) async fn follow<K, T>(
     what: &'static str,
     api: Api<K>,
     keep: impl Fn(&K) -> Option<T> + Send,
-    mut see: impl FnMut(WatchEvent<T>) + Send,
+    mut apply: impl FnMut(WatchEvent<T>) + Send,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     T: Send,
@@ -71,9 +71,9 @@ pub(super) async fn follow<K, T>(
                 all.extend(keep(&object).map(|kept| (object.name_any(), kept)));
                 continue;
             }
-            Ok(Event::InitDone) => see(WatchEvent::All(std::mem::take(&mut all))),
-            Ok(Event::Apply(object)) => see(WatchEvent::applied(object.name_any(), keep(&object))),
-            Ok(Event::Delete(object)) => see(WatchEvent::Deleted(object.name_any())),
+            Ok(Event::InitDone) => apply(WatchEvent::All(std::mem::take(&mut all))),
+            Ok(Event::Apply(object)) => apply(WatchEvent::applied(object.name_any(), keep(&object))),
+            Ok(Event::Delete(object)) => apply(WatchEvent::Deleted(object.name_any())),
         }
         if std::mem::replace(&mut lost, false) {
             tracing::info!(what, "they can be watched again");

@@ -7,18 +7,17 @@
 
 mod access;
 pub mod driver_pods;
-pub mod driver_status;
 mod error;
 pub mod events;
 mod follow;
-pub mod inspection;
 pub mod instance_types;
 pub mod lease;
 mod list;
 pub mod node_drain;
+pub mod node_status;
 pub mod nodes;
 mod objects;
-pub mod pod_report;
+mod rights;
 pub mod taint;
 pub mod token_review;
 pub mod volume_history;
@@ -28,6 +27,7 @@ pub mod workload;
 
 pub use access::{Cluster, ConnectError};
 pub use error::Error;
+pub(crate) use objects::segment;
 
 /// The result of a call to the API server, which may not respond, or forbid it.
 pub type Result<T> = std::result::Result<T, Error>;

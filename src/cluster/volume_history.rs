@@ -22,6 +22,8 @@ const POD_REASONS: [&str; 5] = [
     "FailedMapVolume",
 ];
 
+const ATTACHED: &str = "attached";
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VolumeHistory {
     pub persistent_volume: Option<String>,
@@ -33,20 +35,23 @@ pub struct VolumeHistory {
     pub zones: Option<VolumeZones>,
     /// The nodes of the pods that use the claim.
     pub pod_nodes: Vec<String>,
-    pub attachments: Vec<VolumeAttachmentState>,
+    pub attachments: Vec<AttachmentState>,
     pub events: Vec<VolumeEvent>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VolumeAttachmentState {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AttachmentState {
     /// The node as Kubernetes names it.
     pub node: String,
-    pub is_attached: bool,
-    pub created: Option<Timestamp>,
-    /// Whether Kubernetes waits for the detach.
-    pub is_deleted: bool,
-    /// The last error of attaching or detaching.
-    pub error: Option<String>,
+    pub since: Option<Timestamp>,
+    /// `attached`, what it waits for, or the last error.
+    pub state: String,
+}
+
+impl AttachmentState {
+    pub fn is_attached(&self) -> bool {
+        self.state == ATTACHED
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -73,11 +78,12 @@ impl VolumeHistory {
             history.events.extend(events);
         }
         if let Some((namespace, name)) = history.claim.clone() {
-            let events = events(cluster, Some(&namespace), &name).await?;
-            history.events.extend(events);
+            let of_claim = events(cluster, Some(&namespace), &name).await?;
+            history.events.extend(of_claim);
             for pod in pods(cluster, &namespace, &name).await? {
-                let events = events_of_pod(cluster, &namespace, &pod.name_any()).await?;
-                history.events.extend(events);
+                let mut of_pod = events(cluster, Some(&namespace), &pod.name_any()).await?;
+                of_pod.retain(|event| POD_REASONS.contains(&event.reason.as_str()));
+                history.events.extend(of_pod);
                 let node = pod.spec.and_then(|spec| spec.node_name);
                 history.pod_nodes.extend(node);
             }
@@ -146,12 +152,11 @@ async fn of_volume(cluster: &Cluster, driver: &DriverName, volume: &str) -> Resu
         return Ok(VolumeHistory::default());
     };
     let reference = found.spec.as_ref().and_then(|spec| spec.claim_ref.clone());
-    let claim = reference.and_then(|claim| Some((claim.namespace?, claim.name?)));
     Ok(VolumeHistory {
         zones: VolumeZones::of_volume(&found),
         disk: handle(&found),
         persistent_volume: Some(found.name_any()),
-        claim,
+        claim: reference.and_then(|claim| Some((claim.namespace?, claim.name?))),
         ..VolumeHistory::default()
     })
 }
@@ -161,52 +166,42 @@ fn handle(volume: &PersistentVolume) -> Option<String> {
     Some(csi.volume_handle.clone())
 }
 
-async fn attachments(cluster: &Cluster, driver: &DriverName, name: &str) -> Result<Vec<VolumeAttachmentState>> {
+async fn attachments(cluster: &Cluster, driver: &DriverName, name: &str) -> Result<Vec<AttachmentState>> {
     let api: Api<VolumeAttachment> = Api::all(cluster.client());
-    let all = list(&api, "volumeattachments").await?;
-    let own = all.into_iter().filter(|one| {
+    let mut own = list(&api, "volumeattachments").await?;
+    own.retain(|one| {
         one.spec.attacher == driver.as_str() && one.spec.source.persistent_volume_name.as_deref() == Some(name)
     });
-    Ok(own
-        .map(|one| {
-            let status = one.status.unwrap_or_default();
-            let error = status.detach_error.or(status.attach_error);
-            VolumeAttachmentState {
-                node: one.spec.node_name,
-                is_attached: status.attached,
-                created: one.metadata.creation_timestamp.map(|time| time.0),
-                is_deleted: one.metadata.deletion_timestamp.is_some(),
-                error: error.and_then(|error| error.message),
-            }
-        })
-        .collect())
+    let of = |one: VolumeAttachment| {
+        let status = one.status.unwrap_or_default();
+        let error = status.detach_error.or(status.attach_error);
+        let waits = match (one.metadata.deletion_timestamp, status.attached) {
+            (Some(_), _) => "waits for the detach",
+            (None, true) => ATTACHED,
+            (None, false) => "waits for the attach",
+        };
+        AttachmentState {
+            node: one.spec.node_name,
+            since: one.metadata.creation_timestamp.map(|time| time.0),
+            state: error
+                .and_then(|error| error.message)
+                .unwrap_or_else(|| waits.to_owned()),
+        }
+    };
+    Ok(own.into_iter().map(of).collect())
 }
 
 /// The pods that use the claim and have not terminated.
 async fn pods(cluster: &Cluster, namespace: &str, claim: &str) -> Result<Vec<Pod>> {
     let api: Api<Pod> = Api::namespaced(cluster.client(), namespace);
-    let all = list(&api, "pods").await?;
-    let uses = |pod: &Pod| {
-        let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref());
-        volumes.into_iter().flatten().any(|volume| {
-            let source = volume.persistent_volume_claim.as_ref();
-            source.is_some_and(|source| source.claim_name == claim)
-        })
-    };
-    let has_terminated = |pod: &Pod| {
+    let mut pods = list(&api, "pods").await?;
+    pods.retain(|pod| {
+        let volumes = pod.spec.iter().flat_map(|spec| &spec.volumes).flatten();
+        let mut claims = volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref());
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-        matches!(phase, Some("Succeeded" | "Failed"))
-    };
-    Ok(all
-        .into_iter()
-        .filter(|pod| uses(pod) && !has_terminated(pod))
-        .collect())
-}
-
-async fn events_of_pod(cluster: &Cluster, namespace: &str, pod: &str) -> Result<Vec<VolumeEvent>> {
-    let mut events = events(cluster, Some(namespace), pod).await?;
-    events.retain(|event| POD_REASONS.contains(&event.reason.as_str()));
-    Ok(events)
+        claims.any(|source| source.claim_name == claim) && !matches!(phase, Some("Succeeded" | "Failed"))
+    });
+    Ok(pods)
 }
 
 /// Events about an object; those of objects without a namespace are in any.

@@ -1,11 +1,8 @@
 //! The Deployments and DaemonSets that run the driver.
 
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
-use k8s_openapi::api::core::v1::{Container, PodSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
+use serde_json::Value;
 
-use super::list::list;
+use super::objects::segment;
 use super::{Cluster, Result};
 use crate::model::DriverName;
 
@@ -16,46 +13,41 @@ pub struct Workload {
     pub name: String,
     /// The images of its containers.
     pub images: Vec<String>,
-    /// 1 for a DaemonSet.
-    pub replicas: i32,
+    pub has_no_replicas: bool,
 }
 
 impl Workload {
-    /// The controllers, in this namespace or in all.
-    pub async fn deployments(cluster: &Cluster, driver: &DriverName, namespace: Option<&str>) -> Result<Vec<Self>> {
-        let api: Api<Deployment> = match namespace {
-            Some(namespace) => Api::namespaced(cluster.client(), namespace),
-            None => Api::all(cluster.client()),
-        };
-        let found = list(&api, "deployments").await?.into_iter().filter_map(|one| {
-            let spec = one.spec?;
-            of(one.metadata, spec.template.spec?, spec.replicas, driver)
-        });
-        Ok(found.collect())
-    }
-
-    /// The node plugins in all namespaces.
-    pub async fn daemon_sets(cluster: &Cluster, driver: &DriverName) -> Result<Vec<Self>> {
-        let api: Api<DaemonSet> = Api::all(cluster.client());
-        let found = list(&api, "daemonsets").await?.into_iter();
-        let found = found.filter_map(|one| of(one.metadata, one.spec?.template.spec?, None, driver));
-        Ok(found.collect())
+    /// The `deployments` or `daemonsets` of the driver, in this namespace or in all.
+    pub async fn list(
+        cluster: &Cluster,
+        plural: &str,
+        driver: &DriverName,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Self>> {
+        let namespace = namespace.map_or_else(String::new, |name| format!("namespaces/{}/", segment(name)));
+        let objects = cluster.objects(&format!("/apis/apps/v1/{namespace}{plural}")).await?;
+        Ok(objects.iter().flatten().filter_map(|one| of(one, driver)).collect())
     }
 }
 
-fn of(metadata: ObjectMeta, pod: PodSpec, replicas: Option<i32>, driver: &DriverName) -> Option<Workload> {
-    let containers = pod.containers;
+fn of(object: &Value, driver: &DriverName) -> Option<Workload> {
+    let containers = object.pointer("/spec/template/spec/containers")?.as_array()?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     containers.iter().any(|one| runs(one, driver)).then(|| Workload {
-        namespace: metadata.namespace.unwrap_or_default(),
-        name: metadata.name.unwrap_or_default(),
-        images: containers.into_iter().filter_map(|one| one.image).collect(),
-        replicas: replicas.unwrap_or(1),
+        namespace: text(&object["metadata"]["namespace"]),
+        name: text(&object["metadata"]["name"]),
+        images: containers.iter().map(|one| text(&one["image"])).collect(),
+        has_no_replicas: object["spec"]["replicas"] == 0,
     })
 }
 
 /// Whether the container has `--driver-name` with this name.
-fn runs(container: &Container, driver: &DriverName) -> bool {
-    let args = container.args.iter().flatten();
+fn runs(container: &Value, driver: &DriverName) -> bool {
+    let args = container["args"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     let words: Vec<_> = args.flat_map(|arg| arg.splitn(2, '=')).collect();
     words
         .windows(2)

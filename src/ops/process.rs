@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::kubeconfig::KubeconfigArgs;
 use crate::cli::DriverArgs;
+use crate::cluster::segment;
 
 /// The processes of the driver whose HTTP port a command reads.
 #[derive(Debug, Args)]
@@ -53,8 +54,5 @@ impl ProcessArgs {
 
 /// The path of the history of a volume.
 pub(super) fn history(volume: &str) -> String {
-    let encoded = percent_encoding::utf8_percent_encode(volume, percent_encoding::NON_ALPHANUMERIC);
-    format!("/debug/volumes/{encoded}")
-        .replace("%2D", "-")
-        .replace("%2E", ".")
+    format!("/debug/volumes/{}", segment(volume))
 }

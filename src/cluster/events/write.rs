@@ -157,9 +157,9 @@ fn events(event: &ClusterEvent, nodes: &Nodes) -> Vec<(Event, ObjectReference)> 
             holder,
             claim,
         } => {
-            let (wants, has) = (called(nodes, node), called(nodes, holder));
+            let (target, current) = (called(nodes, node), called(nodes, holder));
             let note = format!(
-                "disk {disk} cannot be attached to node {wants}: node {has} holds it, and a disk is never taken from a node. \
+                "disk {disk} cannot be attached to node {target}: node {current} holds it, and a disk is never taken from a node. \
                  Delete the pod that uses it there, or fence the node if it is dead"
             );
             let holder = nodes.name_of(holder).map(|name| machine(&name));

@@ -58,7 +58,7 @@ pub struct Candidate {
     api: Api<Lease>,
     config: LeaseConfig,
     /// The version of the Lease that was read last, and until when it is respected.
-    seen: Option<(Option<String>, Instant)>,
+    observed: Option<(Option<String>, Instant)>,
     leadership: watch::Sender<Leadership>,
 }
 
@@ -79,7 +79,7 @@ impl Candidate {
         Self {
             api: Api::namespaced(client, &config.namespace),
             config,
-            seen: None,
+            observed: None,
             leadership: watch::Sender::new(Leadership::Standby(Ok(None))),
         }
     }
@@ -106,7 +106,7 @@ impl Candidate {
                 Err(error) => self.wait_as(Err(error_chain(&error))),
             }
             let retry = start + self.config.retry_period;
-            let expiry = self.seen.as_ref().map(|(_, expiry)| *expiry);
+            let expiry = self.observed.as_ref().map(|(_, expiry)| *expiry);
             let expiry = expiry.filter(|expiry| *expiry > Instant::now());
             sleep_until(expiry.map_or(retry, |expiry| expiry.min(retry))).await;
         }
@@ -124,10 +124,10 @@ impl Candidate {
         };
         let spec = found.spec.clone().unwrap_or_default();
         let version = &found.metadata.resource_version;
-        if self.seen.as_ref().is_none_or(|(seen, _)| seen != version) {
+        if self.observed.as_ref().is_none_or(|(observed, _)| observed != version) {
             let seconds = spec.lease_duration_seconds.and_then(|s| s.try_into().ok());
             let respected = seconds.map_or(self.config.duration, Duration::from_secs);
-            self.seen = Some((version.clone(), Instant::now() + respected));
+            self.observed = Some((version.clone(), Instant::now() + respected));
         }
         // An earlier process of this pod has ended.
         let other = spec
@@ -141,8 +141,8 @@ impl Candidate {
     }
 
     fn is_respected(&self) -> bool {
-        let seen = self.seen.as_ref();
-        seen.is_some_and(|(_, expiry)| Instant::now() < *expiry)
+        let observed = self.observed.as_ref();
+        observed.is_some_and(|(_, expiry)| Instant::now() < *expiry)
     }
 
     /// The Lease with this replica as its holder from now on.

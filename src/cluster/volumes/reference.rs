@@ -1,7 +1,7 @@
 //! Which disks and snapshots the objects refer to, or wait for.
 
 use super::object::Volumes;
-use crate::model::{Tags, tag};
+use crate::model::{SnapshotGroupId, Tags, tag};
 
 /// Characters of a UID.
 const UID_LENGTH: usize = 36;
@@ -20,6 +20,13 @@ pub struct Resource<'a> {
     pub tags: &'a Tags,
     /// The group of a snapshot.
     pub group: Option<&'a str>,
+}
+
+impl<'a> Resource<'a> {
+    pub fn new(id: &'a str, tags: &'a Tags, group: Option<&'a SnapshotGroupId>) -> Self {
+        let group = tag::group_id(tags, group);
+        Self { id, tags, group }
+    }
 }
 
 impl Volumes {

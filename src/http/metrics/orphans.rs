@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use super::{Gauges, Samples};
 use crate::base::error_chain;
 use crate::ops::orphans::{Class, Kind, Observer, Report, Rules, classify};
+use crate::ops::value_name;
 
 /// Time from the start to the first count: other work of a new controller is more urgent.
 const FIRST: Duration = Duration::from_secs(60);
@@ -37,7 +38,7 @@ impl Gauges for OrphanMetrics {
     async fn read(&self, to: &mut Samples) {
         let sums = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for ((class, kind), (count, bytes)) in sums.iter() {
-            let (class, kind) = (class.to_string(), kind.to_string());
+            let (class, kind) = (value_name(class), value_name(kind));
             let labels = [("class", class.as_str()), ("kind", kind.as_str())];
             to.set("orphans", labels, *count);
             to.set("orphans_capacity", labels, *bytes);
@@ -51,7 +52,7 @@ pub(crate) async fn count_orphans(metrics: OrphanMetrics, observer: Observer, ru
     loop {
         let counted = async {
             let observed = observer.observe().await.map_err(|error| error_chain(&error))?;
-            classify(&observed, &rules).map_err(|error| error_chain(&error))
+            classify(&observed, &rules).map_err(|error| error.to_string())
         };
         match counted.await {
             Ok(report) => metrics.set(&report),

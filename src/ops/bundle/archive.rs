@@ -10,18 +10,15 @@ use serde_json::{Value, json};
 /// The directory of all members.
 const ROOT: &str = "diskplugin-bundle";
 
+/// Name of a member, its source, and its content, or why there is none.
+pub(super) type Read = (String, String, Result<Option<String>, String>);
+
 pub(super) struct Archive<W: Write> {
     builder: tar::Builder<GzEncoder<W>>,
     collected: Timestamp,
-    members: Vec<Value>,
+    pub(super) members: Vec<Value>,
     /// Sources that could not be read, and why.
     missing: Vec<(String, String)>,
-}
-
-impl<W: Write> std::fmt::Debug for Archive<W> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Archive").finish_non_exhaustive()
-    }
 }
 
 impl<W: Write> Archive<W> {
@@ -34,23 +31,14 @@ impl<W: Write> Archive<W> {
         }
     }
 
-    pub(super) fn add(&mut self, name: &str, source: &str, content: &str) -> io::Result<()> {
-        self.append(name, content)?;
-        let bytes = content.len();
-        self.members
-            .push(json!({"name": name, "source": source, "bytes": bytes}));
-        Ok(())
-    }
-
     /// Adds the content of a source, or the reason why there is none.
-    pub(super) fn add_read(
-        &mut self,
-        name: &str,
-        source: &str,
-        read: Result<Option<String>, String>,
-    ) -> io::Result<()> {
+    pub(super) fn add(&mut self, name: &str, source: &str, read: Result<Option<String>, String>) -> io::Result<()> {
         match read {
-            Ok(Some(content)) => return self.add(name, source, &content),
+            Ok(Some(content)) => {
+                self.append(name, &content)?;
+                let member = json!({"name": name, "source": source, "bytes": content.len()});
+                self.members.push(member);
+            }
             Ok(None) => self.add_missing(source, "it does not exist"),
             Err(reason) => self.add_missing(source, &reason),
         }
@@ -60,10 +48,6 @@ impl<W: Write> Archive<W> {
     /// Records a source that could not be read.
     pub(super) fn add_missing(&mut self, source: &str, reason: &str) {
         self.missing.push((source.to_owned(), reason.to_owned()));
-    }
-
-    pub(super) fn members(&self) -> usize {
-        self.members.len()
     }
 
     /// One line for each source that could not be read.
@@ -118,7 +102,7 @@ mod tests {
     #[test]
     fn the_manifest_lists_members_and_what_is_missing() {
         let mut archive = Archive::new(Vec::new(), Timestamp::UNIX_EPOCH);
-        archive.add("a.txt", "page", "text").unwrap();
+        archive.add("a.txt", "page", Ok(Some("text".to_owned()))).unwrap();
         archive.add_missing("events", "forbidden");
         let bytes = archive.finish().unwrap();
         let mut archive = tar::Archive::new(GzDecoder::new(bytes.as_slice()));

@@ -5,13 +5,13 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::archive::{Archive, file_name};
+use super::archive::{Archive, Read, file_name};
 use super::flags::Flags;
 use super::object::{event, included, is_of_driver, uses_volume};
-use super::pages::pages;
+use super::pages::read_pages;
 use super::pod::{self, KnownSettings};
 use crate::base::join_all;
-use crate::cluster::pod_report::PodReport;
+use crate::cluster::driver_pods::{DriverPod, NODE};
 use crate::cluster::volume_history::VolumeHistory;
 use crate::cluster::{self, Cluster, Error};
 
@@ -21,35 +21,49 @@ const MAX_NODES: usize = 50;
 /// Pods that are read in parallel, which limits memory.
 const PARALLEL: usize = 8;
 
-const STORAGE: &str = "/apis/storage.k8s.io/v1";
-
-/// Name of a member, its source, and its content, or why there is none.
-type Read = (String, String, Result<Option<String>, String>);
-
 /// The members of the archive that are read through the API server.
-#[derive(Debug)]
-pub(super) struct Collection<'a, W: Write> {
+struct Collection<'a, W: Write> {
     args: &'a Flags,
-    cluster: Cluster,
+    driver: &'a str,
+    cluster: &'a Cluster,
     archive: &'a mut Archive<W>,
 }
 
-impl<'a, W: Write> Collection<'a, W> {
-    pub(super) async fn new(args: &'a Flags, archive: &'a mut Archive<W>) -> anyhow::Result<Self> {
-        let cluster = args.processes.cluster.require().await?;
-        Ok(Self { args, cluster, archive })
-    }
+/// Adds what the API server has of the driver and of the named volumes.
+pub(super) async fn collect(
+    args: &Flags,
+    settings: &KnownSettings,
+    archive: &mut Archive<impl Write>,
+) -> anyhow::Result<()> {
+    let collection = Collection {
+        args,
+        driver: args.processes.driver.driver_name.as_str(),
+        cluster: &args.processes.cluster.require().await?,
+        archive,
+    };
+    collection.run(settings).await
+}
 
-    pub(super) async fn run(mut self, settings: &KnownSettings) -> anyhow::Result<()> {
+impl<W: Write> Collection<'_, W> {
+    async fn run(mut self, settings: &KnownSettings) -> anyhow::Result<()> {
         let args = self.args;
-        let driver = &args.processes.driver.driver_name;
-        let version = self.cluster.version().await;
-        self.archive.add_read("kubernetes.json", "/version", object(version))?;
-        self.add_classes().await?;
+        let (driver, version) = (self.driver, self.cluster.version().await);
+        self.archive.add("kubernetes.json", "/version", text(version))?;
+        for path in [
+            "/apis/storage.k8s.io/v1/csidrivers",
+            "/apis/storage.k8s.io/v1/storageclasses",
+            "/apis/storage.k8s.io/v1/csinodes",
+            "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses",
+        ] {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let member = format!("objects/{name}.json");
+            self.add_list(&member, path, |one| is_of_driver(one, driver), included)
+                .await?;
+        }
         let mut keys: BTreeSet<String> = args.volume.iter().cloned().collect();
         let mut nodes = BTreeSet::new();
         for volume in &args.volume {
-            match VolumeHistory::find(&self.cluster, driver, volume).await {
+            match VolumeHistory::find(self.cluster, &args.processes.driver.driver_name, volume).await {
                 Ok(history) => {
                     keys.extend(history.disk.clone());
                     keys.extend(history.persistent_volume.clone());
@@ -75,25 +89,25 @@ impl<'a, W: Write> Collection<'a, W> {
         let names: Vec<String> = pods.iter().map(|pod| pod.name.clone()).collect();
         for namespace in namespaces {
             let path = format!("/api/v1/namespaces/{namespace}/events");
-            let events = list(self.cluster.objects(&path).await, |one| event(one, &names));
-            self.archive
-                .add_read(&format!("events/{namespace}.json"), &path, events)?;
+            let member = format!("events/{namespace}.json");
+            self.add_list(&member, &path, |_| true, |one| event(one, &names))
+                .await?;
         }
         for pods in self.selected(pods, &nodes).chunks(PARALLEL) {
             let read = pods
                 .iter()
-                .map(|pod| read_pod(args, &self.cluster, pod, &keys, settings));
+                .map(|pod| read_pod(args, self.cluster, pod, &keys, settings));
             for (name, source, content) in join_all(read).await.into_iter().flatten() {
-                self.archive.add_read(&name, &source, content)?;
+                self.archive.add(&name, &source, content)?;
             }
         }
         Ok(())
     }
 
     /// Empty if they cannot be listed.
-    async fn pods(&mut self) -> Vec<PodReport> {
+    async fn pods(&mut self) -> Vec<DriverPod> {
         let namespace = self.args.processes.namespace.as_deref();
-        let pods = PodReport::list(&self.cluster, namespace).await;
+        let pods = DriverPod::list(self.cluster, namespace).await;
         let missing = match &pods {
             Ok(pods) if !pods.is_empty() => None,
             Ok(_) => Some("no pod has the label app.kubernetes.io/name=diskplugin".to_owned()),
@@ -112,8 +126,8 @@ impl<'a, W: Write> Collection<'a, W> {
     }
 
     /// The controllers, and nodes up to a limit: first those where a named volume is attached.
-    fn selected(&mut self, pods: Vec<PodReport>, attached: &BTreeSet<String>) -> Vec<PodReport> {
-        let is_node = |pod: &PodReport| pod.component.as_deref() == Some("node");
+    fn selected(&mut self, pods: Vec<DriverPod>, attached: &BTreeSet<String>) -> Vec<DriverPod> {
+        let is_node = |pod: &DriverPod| pod.component == NODE;
         let (mut nodes, mut selected): (Vec<_>, Vec<_>) = pods.into_iter().partition(is_node);
         nodes.sort_by_key(|pod| !pod.node.as_ref().is_some_and(|node| attached.contains(node)));
         for pod in nodes.split_off(nodes.len().min(MAX_NODES)) {
@@ -125,109 +139,105 @@ impl<'a, W: Write> Collection<'a, W> {
         selected
     }
 
-    async fn add_classes(&mut self) -> anyhow::Result<()> {
-        let snapshots = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses";
-        for (path, name) in [
-            (format!("{STORAGE}/csidrivers"), "csidrivers"),
-            (format!("{STORAGE}/storageclasses"), "storageclasses"),
-            (format!("{STORAGE}/csinodes"), "csinodes"),
-            (snapshots.to_owned(), "volumesnapshotclasses"),
-        ] {
-            let mut objects = self.cluster.objects(&path).await;
-            if let Ok(Some(objects)) = &mut objects {
-                objects.retain(|object| is_of_driver(object, self.args.processes.driver.driver_name.as_str()));
-            }
-            let objects = list(objects, included);
-            self.archive.add_read(&format!("objects/{name}.json"), &path, objects)?;
-        }
-        Ok(())
-    }
-
     /// Adds the objects of a volume. The result has the nodes that it is attached to.
     async fn add_volume(&mut self, volume: &str, history: &VolumeHistory) -> anyhow::Result<Vec<String>> {
-        let (folder, mut nodes) = (folder(volume), Vec::new());
+        let (driver, mut attachments) = (self.driver, Vec::new());
         if history.persistent_volume.is_none() && history.claim.is_none() {
             let source = format!("volume {volume}");
             self.archive.add_missing(&source, "Kubernetes does not have it");
         }
         if let Some(name) = &history.persistent_volume {
-            let read = object(self.cluster.object("/api/v1/persistentvolumes", name).await);
+            let read = text(self.cluster.object("/api/v1/persistentvolumes", name).await);
             let source = format!("PersistentVolume {name}");
-            self.archive
-                .add_read(&format!("{folder}/persistentvolume.json"), &source, read)?;
-            let path = format!("{STORAGE}/volumeattachments");
-            let mut attachments = self.cluster.objects(&path).await;
-            if let Ok(Some(objects)) = &mut attachments {
-                objects.retain(|one| uses_volume(one, self.args.processes.driver.driver_name.as_str(), name));
-                let attached = objects.iter().filter_map(|one| one.pointer("/spec/nodeName"));
-                nodes.extend(attached.filter_map(Value::as_str).map(str::to_owned));
-            }
-            let member = format!("{folder}/volumeattachments.json");
-            self.archive.add_read(&member, &path, list(attachments, included))?;
+            self.archive.add(&member(volume, "persistentvolume"), &source, read)?;
+            let path = "/apis/storage.k8s.io/v1/volumeattachments";
+            let list = member(volume, "volumeattachments");
+            let list = self.add_list(&list, path, |one| uses_volume(one, driver, name), included);
+            attachments = list.await?;
         }
         if let Some((namespace, name)) = &history.claim {
             self.add_claim(volume, namespace, name).await?;
         }
-        Ok(nodes)
+        let nodes = attachments.iter().filter_map(|one| one["spec"]["nodeName"].as_str());
+        Ok(nodes.map(str::to_owned).collect())
     }
 
     async fn add_claim(&mut self, volume: &str, namespace: &str, name: &str) -> anyhow::Result<()> {
         let collection = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
-        let read = object(self.cluster.object(&collection, name).await);
+        let read = text(self.cluster.object(&collection, name).await);
         let source = format!("PersistentVolumeClaim {namespace}/{name}");
-        let member = format!("{}/persistentvolumeclaim.json", folder(volume));
-        Ok(self.archive.add_read(&member, &source, read)?)
+        let member = member(volume, "persistentvolumeclaim");
+        Ok(self.archive.add(&member, &source, read)?)
+    }
+
+    /// Adds the objects of a collection that are kept, and returns them.
+    async fn add_list(
+        &mut self,
+        member: &str,
+        path: &str,
+        keep: impl Fn(&Value) -> bool,
+        included: impl Fn(&Value) -> Value,
+    ) -> anyhow::Result<Vec<Value>> {
+        let mut read = self.cluster.objects(path).await.map_err(|error| error.for_user());
+        if let Ok(Some(objects)) = &mut read {
+            objects.retain(keep);
+        }
+        let all = |objects: &Vec<Value>| objects.iter().map(&included).collect::<Vec<_>>();
+        let text = |objects| format!("{:#}", json!({"items": all(objects)}));
+        let content = read.as_ref().map(|objects| objects.as_ref().map(text));
+        self.archive.add(member, path, content.map_err(String::clone))?;
+        Ok(read.ok().flatten().unwrap_or_default())
     }
 }
 
-/// The folder of the objects of a volume.
-fn folder(volume: &str) -> String {
-    format!("volumes/{}", file_name(volume))
+/// The name of a member with objects of a volume.
+fn member(volume: &str, name: &str) -> String {
+    format!("volumes/{}/{name}.json", file_name(volume))
 }
 
-/// The included fields of an object as text.
-fn object(read: cluster::Result<Option<Value>>) -> Result<Option<String>, String> {
+/// The included fields of an object.
+fn text(read: cluster::Result<Option<Value>>) -> Result<Option<String>, String> {
     let read = read.map(|object| object.map(|object| format!("{:#}", included(&object))));
     read.map_err(|error| error.for_user())
-}
-
-/// The included fields of objects as text.
-fn list(
-    read: cluster::Result<Option<Vec<Value>>>,
-    included: impl Fn(&Value) -> Value,
-) -> Result<Option<String>, String> {
-    let list = |objects: Vec<Value>| {
-        let objects: Vec<_> = objects.iter().map(included).collect();
-        format!("{:#}", json!({"items": objects}))
-    };
-    read.map(|objects| objects.map(list)).map_err(|error| error.for_user())
 }
 
 async fn read_pod(
     args: &Flags,
     cluster: &Cluster,
-    pod: &PodReport,
+    pod: &DriverPod,
     keys: &[String],
     settings: &KnownSettings,
 ) -> Vec<Read> {
-    let folder = format!("pods/{}/{}", pod.namespace, pod.name);
     let source = format!("pod {}/{}", pod.namespace, pod.name);
-    let report = pod::pod(pod, settings);
-    let report = report.map(|report| Some(format!("{report:#}")));
-    let report = report.map_err(|error| error.to_string());
-    let mut read = vec![(format!("{folder}/pod.json"), source.clone(), report)];
-    for container in &pod.containers {
-        let name = &container.name;
+    let folder = format!("pods/{}/{}", pod.namespace, pod.name);
+    let object = match pod.object() {
+        Ok(object) => pod::pod(&object, settings),
+        Err(error) => return vec![(folder, source, Err(error.to_string()))],
+    };
+    let mut read = vec![(
+        format!("{folder}/pod.json"),
+        source.clone(),
+        Ok(Some(format!("{object:#}"))),
+    )];
+    let of = |pointers: [&'static str; 2]| {
+        let arrays = pointers
+            .into_iter()
+            .filter_map(|pointer| object.pointer(pointer)?.as_array());
+        arrays.flatten().filter_map(|one| Some((one["name"].as_str()?, one)))
+    };
+    let restarted = of(["/status/initContainerStatuses", "/status/containerStatuses"]);
+    let restarted = restarted.filter(|(_, status)| status["restartCount"] != 0);
+    let restarted: BTreeSet<&str> = restarted.map(|(name, _)| name).collect();
+    for (name, _) in of(["/spec/initContainers", "/spec/containers"]) {
         if !pod::is_of_chart(name) {
             let reason = "the container is not one of the chart".to_owned();
             read.push((folder.clone(), format!("log of {name}, {source}"), Err(reason)));
             continue;
         }
-        for is_previous in [false, true] {
-            if is_previous && container.restarts == 0 {
+        for (is_previous, suffix) in [(false, ""), (true, "-previous")] {
+            if is_previous && !restarted.contains(name) {
                 continue;
             }
-            let suffix = if is_previous { "-previous" } else { "" };
             let log = pod.log(cluster, name, args.since, is_previous).await;
             let member = format!("{folder}/log-{name}{suffix}.txt");
             let source = format!("log of {name}{suffix}, {source}");
@@ -236,17 +246,15 @@ async fn read_pod(
             read.push((member, source, log.and_then(|log| log.ok_or_else(gone).map(Some))));
         }
     }
-    let Some(http) = &pod.http else {
-        let reason = "the container diskplugin has no flag --http-address".to_owned();
+    if !pod.has_pages() {
+        let reason = "no container runs, or the container diskplugin has no flag --http-address".to_owned();
         read.push((folder, format!("pages of {source}"), Err(reason)));
         return read;
-    };
-    for (path, name, is_optional) in pages(keys) {
-        let page = http.page(cluster, &path).await;
-        if !(is_optional && matches!(page, Ok(None))) {
-            let page = page.map_err(|error| error.for_user());
-            read.push((format!("{folder}/{name}"), format!("{path} of {source}"), page));
-        }
     }
+    let get = async |path: &str| {
+        let page = pod.page(cluster, path).await;
+        page.map_err(|error| error.for_user())
+    };
+    read.extend(read_pages(&folder, &format!("{source}: "), keys, get).await);
     read
 }

@@ -30,7 +30,25 @@ const FIELDS: &str = "
     status/phase status/reason spec/attacher spec/nodeName spec/source/persistentVolumeName status/attached
     status/attachError status/attachmentMetadata status/detachError action count eventTime firstTimestamp
     involvedObject/fieldPath involvedObject/kind involvedObject/name involvedObject/namespace lastTimestamp message
-    reason related reportingComponent reportingInstance series source type
+    reason related reportingComponent reportingInstance series source type spec/initContainers/name
+    spec/initContainers/image spec/initContainers/command spec/initContainers/args spec/initContainers/env/name
+    spec/initContainers/env/value spec/containers/name spec/containers/image spec/containers/command
+    spec/containers/args spec/containers/env/name spec/containers/env/value status/initContainerStatuses/name
+    status/initContainerStatuses/imageID status/initContainerStatuses/ready status/initContainerStatuses/restartCount
+    status/initContainerStatuses/state/running status/initContainerStatuses/state/waiting/reason
+    status/initContainerStatuses/state/terminated/exitCode status/initContainerStatuses/state/terminated/reason
+    status/initContainerStatuses/state/terminated/signal status/initContainerStatuses/state/terminated/startedAt
+    status/initContainerStatuses/state/terminated/finishedAt status/initContainerStatuses/lastState/terminated/exitCode
+    status/initContainerStatuses/lastState/terminated/reason status/initContainerStatuses/lastState/terminated/signal
+    status/initContainerStatuses/lastState/terminated/startedAt
+    status/initContainerStatuses/lastState/terminated/finishedAt status/containerStatuses/name
+    status/containerStatuses/imageID status/containerStatuses/ready status/containerStatuses/restartCount
+    status/containerStatuses/state/running status/containerStatuses/state/waiting/reason
+    status/containerStatuses/state/terminated/exitCode status/containerStatuses/state/terminated/reason
+    status/containerStatuses/state/terminated/signal status/containerStatuses/state/terminated/startedAt
+    status/containerStatuses/state/terminated/finishedAt status/containerStatuses/lastState/terminated/exitCode
+    status/containerStatuses/lastState/terminated/reason status/containerStatuses/lastState/terminated/signal
+    status/containerStatuses/lastState/terminated/startedAt status/containerStatuses/lastState/terminated/finishedAt
 ";
 
 /// Parameters of classes and attributes of volumes whose values are included; tags are not.

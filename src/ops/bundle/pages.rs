@@ -1,19 +1,30 @@
 //! The pages of a process of the driver.
 
-use super::archive::file_name;
+use super::archive::{Read, file_name};
 use crate::ops::process::history;
 
-/// The pages of a process: path, name in the archive, and whether it may lack the page.
-pub(super) fn pages(volumes: &[String]) -> Vec<(String, String, bool)> {
-    let fixed = [
+/// Reads the pages of a process into a folder of the archive. The process may have no history of a volume.
+pub(super) async fn read_pages(
+    folder: &str,
+    source: &str,
+    volumes: &[String],
+    get: impl AsyncFn(&str) -> Result<Option<String>, String>,
+) -> Vec<Read> {
+    let mut read = Vec::new();
+    for (path, name) in [
         ("/metrics", "metrics.txt"),
         ("/readyz", "readyz.txt"),
         ("/debug/volumes", "volumes.json"),
-    ];
-    let fixed = fixed.map(|(path, name)| (path.to_owned(), name.to_owned(), false));
-    let histories = volumes.iter().map(|volume| {
-        let name = format!("volume-{}.json", file_name(volume));
-        (history(volume), name, true)
-    });
-    fixed.into_iter().chain(histories).collect()
+    ] {
+        read.push((format!("{folder}/{name}"), format!("{source}{path}"), get(path).await));
+    }
+    for volume in volumes {
+        let path = history(volume);
+        let page = get(&path).await;
+        if page != Ok(None) {
+            let name = format!("{folder}/volume-{}.json", file_name(volume));
+            read.push((name, format!("{source}{path}"), page));
+        }
+    }
+    read
 }

@@ -4,15 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::object::NOT_INCLUDED;
+use super::object::{NOT_INCLUDED, included};
 use crate::base::without_user_info;
-use crate::cluster::pod_report::{ContainerReport, PodReport};
 
 /// Containers of the chart with programs of the driver.
 const DRIVER: &[&str] = &["diskplugin", "doctor"];
-
-/// The programs of the image.
-const PROGRAMS: &[&str] = &["/diskplugin", "/diskplugin-controller", "/diskplugin-node"];
 
 /// Containers of the chart with programs of Kubernetes. None of their flags takes a secret, and their logs omit the
 /// secrets of requests.
@@ -28,17 +24,11 @@ const SIDECARS: &[&str] = &[
 /// Settings of the driver that hold no secret.
 #[derive(Debug, Default)]
 pub(super) struct KnownSettings {
-    /// The words that are neither flags nor their values, such as `controller`.
-    pub(super) roles: BTreeSet<String>,
+    /// The words that are neither flags nor their values: programs and roles.
+    pub(super) words: BTreeSet<String>,
     /// Flags that take a value, without `--`.
     pub(super) flags: BTreeSet<String>,
     pub(super) variables: BTreeSet<String>,
-}
-
-impl KnownSettings {
-    fn is_role_or_program(&self, word: &str) -> bool {
-        self.roles.contains(word) || PROGRAMS.contains(&word)
-    }
 }
 
 /// Whether the container is one of the chart, whose flags and logs are included.
@@ -47,51 +37,58 @@ pub(super) fn is_of_chart(container: &str) -> bool {
 }
 
 /// The pod as it is included.
-pub(super) fn pod(report: &PodReport, settings: &KnownSettings) -> serde_json::Result<Value> {
-    let mut report = report.clone();
-    for container in &mut report.containers {
-        restrict(container, settings);
+pub(super) fn pod(object: &Value, settings: &KnownSettings) -> Value {
+    let mut pod = included(object);
+    for containers in ["/spec/initContainers", "/spec/containers"] {
+        for container in elements(pod.pointer_mut(containers)) {
+            restrict(container, settings);
+        }
     }
-    serde_json::to_value(&report)
+    pod
 }
 
-fn restrict(container: &mut ContainerReport, settings: &KnownSettings) {
-    let is_driver = DRIVER.contains(&&*container.name);
-    for (name, value) in &mut container.env {
-        let is_known = is_driver && settings.variables.contains(name);
-        let known = value.take().filter(|_| is_known);
-        *value = known.map(|value| without_user_info(&value));
-    }
-    if SIDECARS.contains(&&*container.name) {
-        return;
-    }
-    if !is_driver {
-        // It can be the end of the log.
-        container.without_messages();
-    }
-    for words in [&mut container.command, &mut container.args] {
-        let mut is_value_of_known_flag = false;
-        for word in words {
-            let flag = word.strip_prefix("--");
-            let (name, value) = match flag.map(|flag| flag.split_once('=').ok_or(flag)) {
-                Some(Ok((name, value))) => (Some(name), Some(value)),
-                Some(Err(name)) => (Some(name), None),
-                None => (None, None),
+fn restrict(container: &mut Value, settings: &KnownSettings) {
+    let name = container["name"].as_str().unwrap_or_default();
+    let (is_sidecar, none) = (SIDECARS.contains(&name), KnownSettings::default());
+    let settings = if DRIVER.contains(&name) { settings } else { &none };
+    for variable in elements(container.get_mut("env")) {
+        let is_known = variable["name"]
+            .as_str()
+            .is_some_and(|name| settings.variables.contains(name));
+        if let Some(Value::String(value)) = variable.get_mut("value") {
+            *value = if is_known {
+                without_user_info(value)
+            } else {
+                NOT_INCLUDED.to_owned()
             };
-            let is_known = name.is_some_and(|name| is_driver && settings.flags.contains(name));
-            let included = match (name, value) {
-                (Some(name), Some(value)) if is_known => {
-                    format!("--{name}={}", without_user_info(value))
-                }
-                (Some(name), Some(_)) => format!("--{name}={NOT_INCLUDED}"),
-                (Some(name), None) => format!("--{name}"),
-                (None, _) if is_value_of_known_flag => without_user_info(word),
-                (None, _) if is_driver && settings.is_role_or_program(word) => word.clone(),
-                (None, _) => NOT_INCLUDED.to_owned(),
-            };
-            is_value_of_known_flag = is_known && value.is_none();
-            *word = included;
         }
+    }
+    for words in ["command", "args"].into_iter().filter(|_| !is_sidecar) {
+        for word in elements(container.get_mut(words)) {
+            *word = setting(word.as_str().unwrap_or_default(), settings).into();
+        }
+    }
+}
+
+fn elements(array: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
+    array.and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// A word of a command line. The chart writes a flag and its value as one word.
+fn setting(word: &str, settings: &KnownSettings) -> String {
+    match (word.strip_prefix("--"), word.split_once('=')) {
+        (Some(_), Some((flag, value))) => {
+            let is_known = settings.flags.contains(&flag[2..]);
+            let value = if is_known {
+                without_user_info(value)
+            } else {
+                NOT_INCLUDED.to_owned()
+            };
+            format!("{flag}={value}")
+        }
+        (Some(_), None) => word.to_owned(),
+        (None, _) if settings.words.contains(word) => word.to_owned(),
+        (None, _) => NOT_INCLUDED.to_owned(),
     }
 }
 
@@ -101,53 +98,50 @@ mod tests {
 
     use super::*;
 
-    fn container(name: &str, args: &[&str]) -> ContainerReport {
-        ContainerReport {
-            name: name.to_owned(),
-            image: None,
-            image_id: None,
-            command: vec![],
-            args: args.iter().map(|&arg| arg.to_owned()).collect(),
-            env: [("ZONE", "z"), ("TOKEN", "hidden")]
-                .map(|(name, value)| (name.to_owned(), Some(value.to_owned())))
-                .into(),
-            restarts: 0,
-            ready: true,
-            state: None,
-            last_state: Some(json!({"terminated": {"reason": "Error", "message": "hidden"}})),
-        }
-    }
-
     #[test]
     fn only_known_settings_of_the_driver_are_included() {
         let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         let settings = KnownSettings {
-            roles: set(&["controller"]),
+            words: set(&["controller"]),
             flags: set(&["zone", "endpoint"]),
             variables: set(&["ZONE"]),
         };
-        let given = [
+        let args = [
             "controller",
             "--zone=z",
-            "--endpoint",
-            "http://u:hidden@h/",
+            "--endpoint=http://u:hidden@h/",
             "hidden",
             "--password=hidden",
             "--token",
             "hidden",
         ];
-        let mut driver = container(DRIVER[0], &given);
-        restrict(&mut driver, &settings);
-        let text = driver.args.join(" ");
-        assert!(text.starts_with("controller --zone=z --endpoint "), "{text}");
-        assert!(!text.contains("hidden"), "{text}");
-        assert_eq!(driver.env["ZONE"].as_deref(), Some("z"));
-        assert_eq!(driver.env["TOKEN"], None);
-        let mut other = container("proxy", &given);
-        restrict(&mut other, &settings);
-        assert!(!format!("{other:?}").contains("hidden"), "{other:?}");
-        assert_eq!(other.env["ZONE"], None);
-        let state = json!({"terminated": {"reason": "Error"}});
-        assert_eq!(other.last_state, Some(state));
+        let terminated = json!({"terminated": {"reason": "Error", "message": "hidden"}});
+        let included = |name: &str| {
+            let env = json!([{"name": "ZONE", "value": "z"}, {"name": "TOKEN", "value": "hidden"}]);
+            let container = json!({"name": name, "args": args, "env": env});
+            let status = json!([{"name": name, "lastState": terminated}]);
+            let object = json!({"spec": {"containers": [container]}, "status": {"containerStatuses": status}});
+            let pod = pod(&object, &settings);
+            assert!(!pod.to_string().contains("hidden"), "{pod}");
+            let state = &pod["status"]["containerStatuses"][0]["lastState"];
+            assert_eq!(*state, json!({"terminated": {"reason": "Error"}}));
+            pod["spec"]["containers"][0].clone()
+        };
+        let driver = included(DRIVER[0]);
+        let words = [
+            "controller",
+            "--zone=z",
+            "--endpoint=http://h/",
+            NOT_INCLUDED,
+            "--password=[not included]",
+            "--token",
+            NOT_INCLUDED,
+        ];
+        assert_eq!(driver["args"], json!(words));
+        assert_eq!(driver["env"][0]["value"], "z");
+        assert_eq!(driver["env"][1]["value"], NOT_INCLUDED);
+        let other = included("proxy");
+        assert_eq!(other["args"][1], "--zone=[not included]");
+        assert_eq!(other["env"][0]["value"], NOT_INCLUDED);
     }
 }

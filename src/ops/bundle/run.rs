@@ -7,10 +7,10 @@ use clap::Command;
 use serde_json::json;
 
 use super::archive::{Archive, file_name};
-use super::collect::Collection;
+use super::collect::collect;
 use super::file::NewFile;
 use super::flags::Flags;
-use super::pages::pages;
+use super::pages::read_pages;
 use super::settings::settings;
 use crate::base::{Clock, SystemClock};
 use crate::ops::{print, process_client};
@@ -31,38 +31,33 @@ async fn write(args: &Flags, program: &Command) -> anyhow::Result<()> {
     let token = args.processes.token()?;
     let (new, file) = NewFile::create(&args.out)?;
     let mut archive = Archive::new(BufWriter::new(file), SystemClock.now());
-    let outcome = match args.processes.url.is_empty() {
-        true => Collection::new(args, &mut archive).await?.run(&settings(program)).await,
-        false => read_urls(args, token.as_deref(), &mut archive).await,
-    };
-    outcome?;
-    let (members, missing) = (archive.members(), archive.missing());
+    match args.processes.url.is_empty() {
+        true => collect(args, &settings(program), &mut archive).await?,
+        false => read_urls(args, token.as_deref(), &mut archive).await?,
+    }
+    let (members, missing) = (archive.members.len(), archive.missing());
     if members == 0 {
         bail!("no source could be read:\n  {}", missing.join("\n  "));
     }
     let own = json!({"diskplugin": env!("CARGO_PKG_VERSION"), "architecture": std::env::consts::ARCH});
-    let written = archive.add("diskplugin.json", "this program", &format!("{own:#}"));
+    let written = archive.add("diskplugin.json", "this program", Ok(Some(format!("{own:#}"))));
     let finished = written.and_then(|()| archive.finish());
     let finished = finished.context("cannot write the archive")?;
     let file = finished.into_inner().context("cannot write the archive")?;
     new.keep(&file)?;
-    let mut text = format!("{}: {members} members", args.out.display());
-    for one in missing {
-        text.push_str(&format!("\nnot included: {one}"));
-    }
-    print(text)
+    let missing: String = missing.iter().map(|one| format!("\nnot included: {one}")).collect();
+    print(format!("{}: {members} members{missing}", args.out.display()))
 }
 
 async fn read_urls(args: &Flags, token: Option<&str>, archive: &mut Archive<impl Write>) -> anyhow::Result<()> {
     for authority in &args.processes.url {
-        let folder = file_name(authority);
-        for (path, name, is_optional) in pages(&args.volume) {
-            let source = format!("http://{authority}{path}");
-            let read = process_client::get(authority, &path, token).await;
-            if !(is_optional && matches!(read, Ok(None))) {
-                let read = read.map_err(|error| format!("{error:#}"));
-                archive.add_read(&format!("{folder}/{name}"), &source, read)?;
-            }
+        let get = async |path: &str| {
+            let page = process_client::get(authority, path, token).await;
+            page.map_err(|error| format!("{error:#}"))
+        };
+        let source = format!("http://{authority}");
+        for (name, source, page) in read_pages(&file_name(authority), &source, &args.volume, get).await {
+            archive.add(&name, &source, page)?;
         }
     }
     Ok(())

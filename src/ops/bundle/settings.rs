@@ -7,11 +7,17 @@ use super::pod::KnownSettings;
 /// Of the fake cloud.
 const SECRET: &[&str] = &["access-key-id", "access-key-secret"];
 
+/// The programs of the image.
+const PROGRAMS: [&str; 3] = ["/diskplugin", "/diskplugin-controller", "/diskplugin-node"];
+
 /// The settings of all roles.
 pub(super) fn settings(program: &Command) -> KnownSettings {
-    let mut settings = KnownSettings::default();
+    let mut settings = KnownSettings {
+        words: PROGRAMS.map(str::to_owned).into(),
+        ..KnownSettings::default()
+    };
     for command in program.get_subcommands() {
-        settings.roles.insert(command.get_name().to_owned());
+        settings.words.insert(command.get_name().to_owned());
         add(command, &mut settings);
     }
     add(program, &mut settings);
@@ -46,7 +52,7 @@ mod tests {
         for name in ["zone", "log-level", "rate-limits"] {
             assert!(settings.flags.contains(name), "{name}");
         }
-        assert!(settings.roles.contains("controller"));
+        assert!(settings.words.contains("controller"));
         assert!(settings.variables.contains("DISKPLUGIN_ZONE"));
         // A new flag or variable with such a name is either a secret or an exception here.
         let exceptions = [

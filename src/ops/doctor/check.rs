@@ -1,13 +1,11 @@
 //! The result of a check.
 
-use std::fmt;
-
 use serde::Serialize;
 
 /// Names in a text before it is truncated.
 const MOST_NAMES: usize = 5;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     Ok,
@@ -17,17 +15,6 @@ pub enum Status {
     Warning,
     /// The driver does not work.
     Failed,
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ok => "ok",
-            Self::Skipped => "skipped",
-            Self::Warning => "warning",
-            Self::Failed => "failed",
-        })
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -157,46 +157,39 @@ fn permission(row: &ActionAccess) -> Check {
 
 /// What the zones offer, and whether the requested one is among them.
 pub(super) fn stock(zones: &[ZoneStock], wanted: Option<&ZoneId>) -> Vec<Check> {
-    let mut checks = Vec::new();
     if zones.is_empty() {
-        let reason = "the cloud lists no zones";
-        let zone = wanted.map(|_| Check::skipped("cloud/zone", reason));
-        checks.extend(zone);
-        checks.push(Check::skipped("cloud/stock", reason));
-        return checks;
+        let names = wanted.map(|_| "cloud/zone").into_iter().chain(["cloud/stock"]);
+        return names
+            .map(|name| Check::skipped(name, "the cloud lists no zones"))
+            .collect();
     }
-    if let Some(wanted) = wanted {
-        let is_known = zones.iter().any(|row| row.zone.as_ref() == Some(wanted));
-        checks.push(match is_known {
-            true => Check::ok("cloud/zone", format!("{wanted} is a zone of the region")),
-            false => Check::failed(
-                "cloud/zone",
-                format!("{wanted} is not a zone of the region"),
-                format!("set --zone to a zone of the region: {}", names(zones)),
-            ),
-        });
-    }
-    for row in zones {
-        let zone = row.zone.as_ref().map_or("region", ZoneId::as_str);
-        let name = format!("cloud/stock/{zone}");
+    let known: Vec<_> = zones
+        .iter()
+        .filter_map(|row| row.zone.as_ref())
+        .map(ZoneId::as_str)
+        .collect();
+    let zone = wanted.map(|wanted| match known.contains(&wanted.as_str()) {
+        true => Check::ok("cloud/zone", format!("{wanted} is a zone of the region")),
+        false => Check::failed(
+            "cloud/zone",
+            format!("{wanted} is not a zone of the region"),
+            format!("set --zone to a zone of the region: {}", known.join(", ")),
+        ),
+    });
+    let offers = zones.iter().map(|row| {
+        let name = format!("cloud/stock/{}", row.zone.as_ref().map_or("region", ZoneId::as_str));
         let available = row.categories.iter().filter(|stock| stock.available);
         let available: Vec<_> = available.map(|stock| stock.category.as_str()).collect();
-        checks.push(match available.is_empty() {
+        match available.is_empty() {
             true => Check::warning(
                 name,
                 "every category is out of stock",
                 "allow other zones in the StorageClass",
             ),
             false => Check::ok(name, format!("in stock: {}", available.join(", "))),
-        });
-    }
-    checks
-}
-
-fn names(zones: &[ZoneStock]) -> String {
-    let names: Vec<_> = zones.iter().filter_map(|row| row.zone.as_ref()).collect();
-    let names: Vec<_> = names.into_iter().map(ZoneId::as_str).collect();
-    names.join(", ")
+        }
+    });
+    zone.into_iter().chain(offers).collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,18 @@
 //! Checks of Kubernetes: the objects of an installation, and what they miss.
 
+use serde_json::Value;
+
 use super::check::{Check, first};
-use crate::cluster::driver_status::NodeStatus;
-use crate::cluster::inspection::{CsiDriverSpec, DefaultClass};
+use crate::cluster::node_status::NodeStatus;
 use crate::cluster::workload::Workload;
 use crate::cluster::{Cluster, Error, Result};
 use crate::model::DriverName;
+
+const CSI_DRIVERS: &str = "/apis/storage.k8s.io/v1/csidrivers";
+const CLASSES: &str = "/apis/storage.k8s.io/v1/storageclasses";
+
+/// The annotation of a default StorageClass.
+const IS_DEFAULT: &str = "/metadata/annotations/storageclass.kubernetes.io~1is-default-class";
 
 const INSTALL: &str = "install the chart (docs/guides/install.md)";
 
@@ -33,22 +40,22 @@ const RIGHTS: [(&str, &str, &[&str]); 9] = [
 
 /// Reads the cluster and judges it. The rights are those of a ServiceAccount if this is a pod.
 pub(super) async fn check(cluster: &Cluster, driver: &DriverName, is_pod: bool) -> Vec<Check> {
-    let own = cluster.csi_driver(driver).await;
+    let own = cluster.object(CSI_DRIVERS, driver.as_str()).await;
     if let Err(error) = &own
         && error.is_general()
     {
         return vec![no_access(error.for_user())];
     }
     let mut checks = vec![
-        judged("cluster/csidriver", own, |spec| csi_driver(driver, spec.as_ref())),
+        judged("cluster/csidriver", own, |object| csi_driver(driver, object.as_ref())),
         judged("cluster/snapshot-crds", cluster.snapshot_crds().await, |crds| {
             snapshot_crds(&crds)
         }),
     ];
-    let deployments = Workload::deployments(cluster, driver, None).await;
-    let daemon_sets = Workload::daemon_sets(cluster, driver).await;
-    for (kind, found) in [("Deployment", deployments), ("DaemonSet", daemon_sets)] {
-        let name = format!("cluster/{}", kind.to_lowercase());
+    for kind in ["Deployment", "DaemonSet"] {
+        let kind_in_lower_case = kind.to_lowercase();
+        let name = format!("cluster/{kind_in_lower_case}");
+        let found = Workload::list(cluster, &format!("{kind_in_lower_case}s"), driver, None).await;
         checks.push(judged(&name, found, |found| workload(driver, kind, &name, &found)));
     }
     match NodeStatus::list(cluster, driver).await {
@@ -57,8 +64,8 @@ pub(super) async fn check(cluster: &Cluster, driver: &DriverName, is_pod: bool) 
     }
     checks.push(judged(
         "cluster/default-class",
-        cluster.default_classes().await,
-        |classes| default_class(driver, &classes),
+        cluster.objects(CLASSES).await,
+        |classes| default_class(driver, &classes.unwrap_or_default()),
     ));
     checks.push(rights(cluster, is_pod).await);
     checks
@@ -81,18 +88,18 @@ fn unread(name: &str, error: &Error) -> Check {
     Check::skipped(name, error.for_user())
 }
 
-fn csi_driver(driver: &DriverName, spec: Option<&CsiDriverSpec>) -> Check {
+fn csi_driver(driver: &DriverName, object: Option<&Value>) -> Check {
     let name = "cluster/csidriver";
-    match spec {
+    match object.map(|object| &object["spec"]) {
         None => Check::failed(name, format!("the CSIDriver {driver} does not exist"), INSTALL),
-        Some(spec) if !spec.attach_required => Check::failed(
+        Some(spec) if spec["attachRequired"] == false => Check::failed(
             name,
             format!("CSIDriver {driver} has attachRequired: false: no disk would be attached"),
             "delete the CSIDriver and upgrade the release: the field is immutable",
         ),
         Some(spec) => {
-            let policy = spec.fs_group_policy.as_deref().unwrap_or("default");
-            let capacity = spec.storage_capacity;
+            let policy = spec["fsGroupPolicy"].as_str().unwrap_or("default");
+            let capacity = spec["storageCapacity"] == true;
             Check::ok(
                 name,
                 format!("CSIDriver {driver}: fsGroupPolicy {policy}, storageCapacity {capacity}"),
@@ -130,56 +137,49 @@ fn workload(driver: &DriverName, kind: &str, name: &str, found: &[Workload]) -> 
     }
 }
 
-fn registrations(driver: &DriverName, nodes: &[NodeStatus]) -> Vec<Check> {
-    if nodes.is_empty() {
-        return ["cluster/registration", "cluster/zones"]
-            .map(|name| Check::skipped(name, "the cluster has no nodes"))
-            .into();
-    }
-    let all = nodes.len();
-    let missing = names(nodes, |node| !node.is_registered);
-    let registered = match missing.as_str() {
-        "" => Check::ok(
+fn registrations(driver: &DriverName, nodes: &[NodeStatus]) -> [Check; 2] {
+    let judge = |name: &str, lacks: fn(&NodeStatus) -> bool, subject: [&str; 2], advice: &str| {
+        let lacking = nodes.iter().filter(|node| lacks(node));
+        let lacking: Vec<_> = lacking.map(|node| node.name.as_str()).collect();
+        match (nodes.len(), &*lacking) {
+            (0, _) => Check::skipped(name, "the cluster has no nodes"),
+            (all, []) => Check::ok(name, format!("{} on all {all} nodes", subject[0])),
+            (_, lacking) => Check::warning(name, format!("{} on {}", subject[1], first(lacking)), advice),
+        }
+    };
+    let registered = [format!("{driver} is registered"), format!("{driver} is not registered")];
+    [
+        judge(
             "cluster/registration",
-            format!("{driver} is registered on all {all} nodes"),
-        ),
-        missing => Check::warning(
-            "cluster/registration",
-            format!("{driver} is not registered on {missing}"),
+            |node| !node.is_registered,
+            registered.each_ref().map(String::as_str),
             "pods with volumes do not start there: check the node plugin's pod on these nodes",
         ),
-    };
-    let unlabelled = names(nodes, |node| node.zone.is_none());
-    let zones = match unlabelled.as_str() {
-        "" => Check::ok("cluster/zones", format!("all {all} nodes have the label of their zone")),
-        unlabelled => Check::warning(
+        judge(
             "cluster/zones",
-            format!("topology.kubernetes.io/zone is missing on {unlabelled}"),
+            |node| node.zone.is_none(),
+            [
+                "topology.kubernetes.io/zone is set",
+                "topology.kubernetes.io/zone is missing",
+            ],
             "volumes of other zones may be scheduled there: install the cloud controller manager, or set the label",
         ),
-    };
-    vec![registered, zones]
+    ]
 }
 
-fn names(nodes: &[NodeStatus], is_meant: impl Fn(&NodeStatus) -> bool) -> String {
-    let meant = nodes.iter().filter(|node| is_meant(node));
-    let names: Vec<_> = meant.map(|node| node.name.as_str()).collect();
-    first(&names)
-}
-
-fn default_class(driver: &DriverName, classes: &[DefaultClass]) -> Check {
+fn default_class(driver: &DriverName, classes: &[Value]) -> Check {
     let name = "cluster/default-class";
-    match classes {
+    let defaults = classes
+        .iter()
+        .filter(|class| class.pointer(IS_DEFAULT).is_some_and(|value| value == "true"));
+    let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
+    let defaults = defaults.map(|class| (text(&class["metadata"]["name"]), text(&class["provisioner"])));
+    match &*defaults.collect::<Vec<_>>() {
         [] => Check::ok(name, "no StorageClass is the default: each claim must name its class"),
-        [one] if one.provisioner == driver.as_str() => {
-            Check::ok(name, format!("{} is the default StorageClass", one.name))
-        }
-        [one] => Check::ok(
-            name,
-            format!("{} of {} is the default StorageClass", one.name, one.provisioner),
-        ),
+        [(class, of)] if of == driver.as_str() => Check::ok(name, format!("{class} is the default StorageClass")),
+        [(class, of)] => Check::ok(name, format!("{class} of {of} is the default StorageClass")),
         several => {
-            let names: Vec<_> = several.iter().map(|one| one.name.as_str()).collect();
+            let names: Vec<_> = several.iter().map(|(class, _)| class.as_str()).collect();
             Check::warning(
                 name,
                 format!("several StorageClasses are the default: {}", names.join(", ")),
@@ -268,7 +268,8 @@ mod tests {
                 zone: None,
             })
             .collect();
-        let text = names(&nodes, |node| !node.is_registered);
-        assert!(text.ends_with("node-4 and 2 more"), "{text}");
+        for check in registrations(&DriverName::default(), &nodes) {
+            assert!(check.found.ends_with("node-4 and 2 more"), "{check:?}");
+        }
     }
 }

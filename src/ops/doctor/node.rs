@@ -17,11 +17,6 @@ pub fn requirement(name: &str, is_ok: bool, is_limited: bool, found: String) -> 
     }
 }
 
-/// The versions of the filesystem tools.
-pub fn versions(found: String) -> Check {
-    Check::ok("node/versions", found)
-}
-
 /// The memory limit of the container, of which the driver needs its own part.
 pub fn memory(limit: Option<Bytes>, own: Bytes) -> Check {
     let name = "node/memory";

@@ -3,22 +3,16 @@
 use super::check::Check;
 use crate::base::without_user_info;
 
-const PROXIES: [&str; 6] = [
-    "HTTPS_PROXY",
-    "https_proxy",
-    "HTTP_PROXY",
-    "http_proxy",
-    "ALL_PROXY",
-    "all_proxy",
-];
+const PROXIES: [&str; 3] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
 
 /// Hosts that are reached directly.
-const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
+const EXCEPTIONS: [&str; 1] = ["NO_PROXY"];
 
 pub(super) fn check(variable: impl Fn(&str) -> Option<String>) -> Check {
     let set = |names: &[&str]| {
-        let set = names.iter().filter_map(|name| {
-            let value = variable(name).filter(|value| !value.is_empty())?;
+        let names = names.iter().flat_map(|name| [(*name).to_owned(), name.to_lowercase()]);
+        let set = names.filter_map(|name| {
+            let value = variable(&name).filter(|value| !value.is_empty())?;
             Some(format!("{name}={}", without_credentials(&value)))
         });
         set.collect::<Vec<_>>().join(", ")

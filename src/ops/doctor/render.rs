@@ -1,23 +1,16 @@
 //! The report as text for people and as JSON for programs. docs/guides/doctor.md describes both.
 
-use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 
 use super::check::{Check, Status};
+use crate::ops::{text_table, value_name};
 
 const ALL: [Status; 4] = [Status::Ok, Status::Warning, Status::Failed, Status::Skipped];
 
 /// One line per check, then what to do about each that has advice.
 pub(super) fn table(checks: &[Check]) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_header(["STATUS", "CHECK", "FOUND"]);
-    for check in checks {
-        table.add_row([check.status.to_string(), check.name.clone(), check.found.clone()]);
-    }
-    let text = table.to_string();
-    let mut lines: Vec<String> = text.lines().map(|line| line.trim_end().to_owned()).collect();
+    let row = |check: &Check| [value_name(&check.status), check.name.clone(), check.found.clone()];
+    let mut lines = vec![text_table(["STATUS", "CHECK", "FOUND"], checks.iter().map(row))];
     let advised: Vec<_> = checks.iter().filter(|check| !check.advice.is_empty()).collect();
     if !advised.is_empty() {
         lines.extend([String::new(), "What to do:".to_owned()]);
@@ -27,14 +20,14 @@ pub(super) fn table(checks: &[Check]) -> String {
                 .map(|check| format!("* {}: {}", check.name, check.advice)),
         );
     }
-    let counts = ALL.map(|status| format!("{} {status}", count(checks, status)));
+    let counts = ALL.map(|status| format!("{} {}", count(checks, status), value_name(&status)));
     lines.extend([String::new(), counts.join(", ")]);
     lines.join("\n")
 }
 
 /// The stable JSON document.
 pub(super) fn json(checks: &[Check]) -> Value {
-    let counts = ALL.map(|status| (status.to_string(), json!(count(checks, status))));
+    let counts = ALL.map(|status| (value_name(&status), json!(count(checks, status))));
     let counts: serde_json::Map<_, _> = counts.into_iter().collect();
     json!({"checks": checks, "counts": counts, "failed": count(checks, Status::Failed) > 0})
 }

@@ -1,44 +1,43 @@
 //! A VolumeAttributesClass: what it does to a disk of each category.
 
-use super::manifest::AttributesClass;
+use serde_json::json;
+
+use super::manifest::Class;
 use super::parameters;
 use super::report::{DiskChange, Explained};
 use super::settings::ExplainSettings;
 use crate::csi::param::mutable;
 use crate::disk::check_change;
-use crate::model::{Category, Change, Disk, DiskKind, DiskStatus, Gib, Performance, Tags};
+use crate::model::{Category, Change, Disk, Gib, Performance};
 
-pub(super) fn explain(class: &AttributesClass, settings: &ExplainSettings, mut to: Explained) -> Explained {
-    if let Some(why) = settings.other_driver("driverName", &class.driver_name) {
-        return to.skip(why);
+pub(super) fn explain(class: &Class, settings: &ExplainSettings, to: &mut Explained) {
+    let mut map = parameters::strings(class, to);
+    let Some(change) = parameters::parse_all(&mut map, to, mutable::read) else {
+        return;
+    };
+    let size = settings.size.gib_ceil().unwrap_or(Gib(u32::MAX));
+    let only_tags = Change {
+        tags: change.tags.clone(),
+        ..Change::default()
+    };
+    if change != only_tags {
+        let categories = Category::CONVERTIBLE.iter();
+        to.changes = categories.map(|of| changed(of, size, &change)).collect();
+    } else if change.is_empty() && to.problems.is_empty() {
+        to.note("the class changes nothing: it has no parameters");
     }
-    let mut map = parameters::strings(class.parameters.as_ref(), &mut to);
-    if let Some(change) = parameters::parse_all(&mut map, &mut to, mutable::read) {
-        let size = settings.size.gib_ceil().unwrap_or(Gib(u32::MAX));
-        let only_tags = Change {
-            tags: change.tags.clone(),
-            ..Change::default()
-        };
-        if change != only_tags {
-            let categories = Category::CONVERTIBLE.iter();
-            to.changes = categories.map(|of| changed(of, size, &change)).collect();
-        } else if change.is_empty() && to.problems.is_empty() {
-            to.note("the class changes nothing: it has no parameters");
-        }
-    }
-    to
 }
 
 /// The driver's own check of a disk that was created without options.
 fn changed(category: &Category, size: Gib, change: &Change) -> DiskChange {
     let sizes = category.sizes();
     let size = sizes.map_or(size, |sizes| size.clamp(*sizes.start(), *sizes.end()));
-    let disk = Disk {
-        category: category.clone(),
-        size,
-        performance_level: category.has_levels().then(|| "PL1".to_owned()),
-        ..disk()
-    };
+    let level = category.has_levels().then_some("PL1");
+    let row = json!({
+        "DiskId": "d-example", "Category": category.as_str(), "PerformanceLevel": level, "Size": size.0,
+        "Status": "Available",
+    });
+    let disk: Disk = serde_json::from_value(row).expect("the row has all required fields");
     let checked = check_change(&disk, change);
     let to = change.category.as_ref().unwrap_or(category);
     let becomes = || {
@@ -62,33 +61,5 @@ fn changed(category: &Category, size: Gib, change: &Change) -> DiskChange {
             let text = error.to_string();
             text.replacen(&format!("disk {} ", disk.id), "the disk ", 1)
         }),
-    }
-}
-
-fn disk() -> Disk {
-    Disk {
-        id: "d-example".parse().expect("the ID is valid"),
-        serial: None,
-        name: String::new(),
-        zone: None,
-        category: Category::CloudEssd,
-        performance_level: None,
-        provisioned_iops: 0,
-        bursting: false,
-        multi_attach: false,
-        delete_with_instance: false,
-        resource_group: None,
-        size: Gib(0),
-        kind: DiskKind::Data,
-        status: DiskStatus::Available,
-        attachments: Vec::new(),
-        source_snapshot: None,
-        encrypted: false,
-        kms_key: None,
-        locks: Vec::new(),
-        tags: Tags::new(),
-        created: None,
-        attached: None,
-        detached: None,
     }
 }

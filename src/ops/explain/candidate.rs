@@ -6,7 +6,6 @@ use super::manifest::TopologyTerm;
 use super::report::{Candidate, Explained, Figures};
 use super::request;
 use super::settings::ExplainSettings;
-use crate::disk::candidates::RegionStock;
 use crate::disk::{NewDisk, candidates};
 use crate::model::{Performance, Throughput, ZoneId, topology};
 
@@ -21,11 +20,11 @@ pub(super) fn add(new: &NewDisk, settings: &ExplainSettings, to: &mut Explained)
     };
     to.excluded.clone_from(&selection.excluded);
     let attempts = candidates::attempts_with_stock(&selection, &settings.stock);
-    let unknown = request::selected_node();
+    let megabytes = |throughput: Throughput| f64::from(throughput.kb_per_second) / 1000.0;
     to.candidates = attempts
         .into_iter()
         .map(|(candidate, in_stock)| {
-            let zone = candidate.zone.filter(|zone| *zone != unknown);
+            let zone = candidate.zone.filter(|zone| zone.as_str() != request::SELECTED_NODE);
             let (category, level, size) = (candidate.category, candidate.level, candidate.size);
             let sizes = category.sizes_at(level);
             let (min, max) = sizes.map_or((size, size), std::ops::RangeInclusive::into_inner);
@@ -58,40 +57,27 @@ pub(super) fn add(new: &NewDisk, settings: &ExplainSettings, to: &mut Explained)
     add_size_notes(new, to);
 }
 
-/// Names the zones of class and settings that the region does not have. `alone` is the disk of the class in any zone.
+/// Notes the zones of class and settings that the region does not have, if the stock is known. `alone` is the disk of
+/// the class in any zone.
 pub(super) fn add_unknown_zones(
     alone: &NewDisk,
     topologies: &[TopologyTerm],
     settings: &ExplainSettings,
     to: &mut Explained,
 ) {
-    let selected = request::selected_node();
-    let of_class = alone.zones.iter().map(|allowed| &allowed.zone);
-    let of_class = of_class.filter(|zone| **zone != selected);
+    let known = request::stock_zones(settings);
+    let known: BTreeSet<_> = known.iter().map(ZoneId::as_str).collect();
     let expressions = topologies.iter().flat_map(|term| &term.match_label_expressions);
     let of_zones = expressions.filter(|expression| expression.key == topology::ZONE_KEY);
-    let allowed = of_zones.flat_map(|expression| &expression.values);
-    let zones = of_class.chain(&settings.zone).map(ZoneId::as_str);
-    let unknown = unknown_zones(zones.chain(allowed.map(String::as_str)), &settings.stock);
-    if !unknown.is_empty() {
-        to.note(unknown);
+    let allowed = of_zones.flat_map(|expression| &expression.values).map(String::as_str);
+    let named = alone.zones.iter().map(|allowed| &allowed.zone).chain(&settings.zone);
+    let named = named.map(ZoneId::as_str).filter(|zone| *zone != request::SELECTED_NODE);
+    let unknown: BTreeSet<_> = named.chain(allowed).filter(|zone| !known.contains(zone)).collect();
+    if !known.is_empty() && !unknown.is_empty() {
+        let list = |zones: BTreeSet<&str>| zones.into_iter().collect::<Vec<_>>().join(", ");
+        let (unknown, known) = (list(unknown), list(known));
+        to.note(format!("not a zone of the region: {unknown}; the zones are {known}"));
     }
-}
-
-/// The zones among these that the region does not have, as a sentence; empty if there are none, or without the stock.
-fn unknown_zones<'a>(named: impl Iterator<Item = &'a str>, stock: &RegionStock) -> String {
-    let zones = stock.zonal.iter().flatten();
-    let known: BTreeSet<_> = zones.filter_map(|of| of.zone.as_ref()).map(ZoneId::as_str).collect();
-    let unknown: BTreeSet<_> = named.filter(|zone| !known.contains(zone)).collect();
-    if known.is_empty() || unknown.is_empty() {
-        return String::new();
-    }
-    let list = |zones: BTreeSet<&str>| zones.into_iter().collect::<Vec<_>>().join(", ");
-    format!(
-        "not a zone of the region: {}; the zones are {}",
-        list(unknown),
-        list(known)
-    )
 }
 
 /// Notes about disks that are larger than requested, and about levels that are not tried because of their size.
@@ -111,19 +97,9 @@ fn add_size_notes(new: &NewDisk, to: &mut Explained) {
     let is_tried = |level: &str| to.candidates.iter().any(|of| of.level == Some(level));
     let omitted = new.levels.iter().filter(|level| !is_tried(level.as_str()));
     notes.extend(omitted.map(|level| {
-        let sizes = level.sizes();
-        format!(
-            "{level} is not tried: its sizes are {} to {}",
-            sizes.start(),
-            sizes.end()
-        )
+        let (least, most) = level.sizes().into_inner();
+        format!("{level} is not tried: its sizes are {least} to {most}")
     }));
     notes.dedup();
-    for note in notes {
-        to.note(note);
-    }
-}
-
-fn megabytes(throughput: Throughput) -> f64 {
-    f64::from(throughput.kb_per_second) / 1000.0
+    to.notes.extend(notes);
 }

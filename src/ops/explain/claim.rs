@@ -1,19 +1,18 @@
 //! A PersistentVolumeClaim, with the classes that it names.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
-use super::manifest::{Claim, ClaimSpec, Manifest, Object, StorageClass};
+use super::manifest::{Claim, ClaimSpec, Class, ClassKind, Manifest, Object};
 use super::parameters::{self, Map};
 use super::report::{Explained, Outcome};
-use super::request::Draft;
+use super::request::{capability, create_volume, metadata, new_disk};
 use super::settings::ExplainSettings;
 use super::storage_class;
 use crate::csi::param::mutable;
 use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::csi::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
-use crate::model::{Bytes, SizeRange, quantity};
+use crate::csi::proto::{CapacityRange, CreateVolumeRequest, VolumeCapability, VolumeContentSource};
+use crate::model::{Bytes, quantity};
 
 /// Annotation of the StorageClass of claims that name none.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
@@ -26,12 +25,7 @@ const MODES: [(&str, Mode); 4] = [
     ("ReadWriteMany", Mode::MultiNodeMultiWriter),
 ];
 
-pub(super) fn explain(
-    claim: &Claim,
-    manifests: &[Manifest],
-    settings: &ExplainSettings,
-    mut to: Explained,
-) -> Explained {
+pub(super) fn explain(claim: &Claim, manifests: &[Manifest], settings: &ExplainSettings, to: &mut Explained) {
     let spec = &claim.spec;
     if spec.volume_name.as_deref().is_some_and(|name| !name.is_empty()) {
         return to.skip("it names a PersistentVolume (volumeName), so nothing is created for it");
@@ -40,49 +34,53 @@ pub(super) fn explain(
         Ok(class) => class,
         Err(why) => return to.skip(why),
     };
-    if let Some(why) = settings.other_driver("provisioner", &class.provisioner) {
+    if let Some(why) = settings.other_driver(class) {
         return to.skip(why);
     }
-    let name = &class.metadata.name;
     if storage_class::is_rejected(class, settings) {
-        let text = format!("StorageClass {name:?} is rejected, see there");
-        to.reject("spec.storageClassName", &text);
-        return to;
+        let text = format!("StorageClass {:?} is rejected, see there", class.metadata.name);
+        return to.reject("spec.storageClassName", &text);
     }
     if spec.selector.is_some() {
         let text = "csi-provisioner creates no volume for a claim with a selector";
         to.reject("spec.selector", text);
     }
-    let mut draft = Draft {
-        claim: claim.metadata.name.clone(),
-        namespace: claim.metadata.namespace.clone(),
-        block: spec.volume_mode.as_deref() == Some("Block"),
-        source: source(spec),
-        mutable: attributes(spec, class, manifests, &mut to),
-        ..Draft::of(settings.size)
+    let namespace = claim.metadata.namespace.as_deref().unwrap_or("default");
+    let request = CreateVolumeRequest {
+        parameters: metadata(&claim.metadata.name, namespace),
+        volume_content_source: source(spec).map(|source| VolumeContentSource { r#type: Some(source) }),
+        mutable_parameters: attributes(spec, class, manifests, to),
+        volume_capabilities: capabilities(spec, class, settings, to),
+        capacity_range: Some(size(spec, settings, to)),
+        ..create_volume(settings.size)
     };
-    let parameters = parameters::strings(class.parameters.as_ref(), &mut to);
-    draft.modes = modes(spec, &draft, &parameters, settings, &mut to);
-    draft.size = size(spec, settings, &mut to);
     if to.result == Outcome::Accepted {
-        storage_class::add_volume(class, &draft, settings, &mut to);
+        storage_class::explain(class, request, settings, to);
     }
-    to
+}
+
+/// The classes of a kind in the files.
+fn classes(manifests: &[Manifest], wanted: ClassKind) -> impl Iterator<Item = &Class> {
+    manifests.iter().filter_map(move |of| match &of.object {
+        Object::Class(kind, class) if *kind == wanted => Some(class.as_ref()),
+        _ => None,
+    })
 }
 
 /// The StorageClass of the claim, or why it is unknown.
-fn find_class<'a>(claim: &Claim, manifests: &'a [Manifest]) -> Result<&'a StorageClass, String> {
-    let mut classes = manifests.iter().filter_map(|of| match &of.object {
-        Object::StorageClass(class) => Some(class),
-        _ => None,
-    });
+fn find_class<'a>(claim: &Claim, manifests: &'a [Manifest]) -> Result<&'a Class, String> {
+    let mut classes = classes(manifests, ClassKind::Storage);
+    let is_default = |class: &&Class| {
+        let mut annotations = class.metadata.annotations.iter().flatten();
+        annotations.any(|(key, value)| key == DEFAULT_CLASS && value == "true")
+    };
     match claim.spec.storage_class_name.as_deref() {
         Some("") => Err("its storageClassName is empty, so nothing is created for it".to_owned()),
         Some(name) => classes
             .find(|class| class.metadata.name == name)
             .ok_or_else(|| format!("its StorageClass {name:?} is not in the files; name the file of the class too")),
         None => classes
-            .find(|class| class.metadata.annotation(DEFAULT_CLASS) == Some("true"))
+            .find(is_default)
             .ok_or_else(|| "it names no StorageClass, and no class in the files is the default".to_owned()),
     }
 }
@@ -103,17 +101,17 @@ fn source(spec: &ClaimSpec) -> Option<Type> {
 }
 
 /// The requested size. Kubernetes rejects a claim without one.
-fn size(spec: &ClaimSpec, settings: &ExplainSettings, to: &mut Explained) -> SizeRange {
-    let required = requested(spec.resources.requests.as_ref(), "requests", to);
-    let limit = requested(spec.resources.limits.as_ref(), "limits", to);
-    SizeRange {
-        required: required.or(Some(settings.size)),
-        limit,
+fn size(spec: &ClaimSpec, settings: &ExplainSettings, to: &mut Explained) -> CapacityRange {
+    let required = requested(spec, "requests", to);
+    let limit = requested(spec, "limits", to);
+    CapacityRange {
+        required_bytes: required.unwrap_or(settings.size).to_i64(),
+        limit_bytes: limit.map_or(0, Bytes::to_i64),
     }
 }
 
-fn requested(given: Option<&BTreeMap<String, Value>>, kind: &str, to: &mut Explained) -> Option<Bytes> {
-    let text = match given?.get("storage")? {
+fn requested(spec: &ClaimSpec, kind: &str, to: &mut Explained) -> Option<Bytes> {
+    let text = match spec.resources.get(kind)?.as_ref()?.get("storage")? {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
@@ -122,25 +120,22 @@ fn requested(given: Option<&BTreeMap<String, Value>>, kind: &str, to: &mut Expla
 }
 
 /// The parameters of the VolumeAttributesClass of the claim.
-fn attributes(spec: &ClaimSpec, storage_class: &StorageClass, manifests: &[Manifest], to: &mut Explained) -> Map {
+fn attributes(spec: &ClaimSpec, storage_class: &Class, manifests: &[Manifest], to: &mut Explained) -> Map {
     let name = spec.volume_attributes_class_name.as_deref();
     let Some(name) = name.filter(|name| !name.is_empty()) else {
         return Map::new();
     };
-    let class = manifests.iter().find_map(|of| match &of.object {
-        Object::AttributesClass(class) if of.name == name => Some(class),
-        _ => None,
-    });
-    let Some(class) = class else {
+    let mut classes = classes(manifests, ClassKind::Attributes);
+    let Some(class) = classes.find(|class| class.metadata.name == name) else {
         to.note(format!(
             "VolumeAttributesClass {name:?} is not in the files, so its effect is not shown; name its file too"
         ));
         return Map::new();
     };
     let mut own = Explained::default();
-    let map = parameters::strings(class.parameters.as_ref(), &mut own);
+    let map = parameters::strings(class, &mut own);
     let is_accepted = own.result == Outcome::Accepted && mutable::read(&map).is_ok();
-    if is_accepted && class.driver_name == storage_class.provisioner {
+    if is_accepted && class.provisioner == storage_class.provisioner {
         return map;
     }
     let text = format!("VolumeAttributesClass {name:?} is rejected, or its driver is not that of the StorageClass");
@@ -148,26 +143,31 @@ fn attributes(spec: &ClaimSpec, storage_class: &StorageClass, manifests: &[Manif
     Map::new()
 }
 
-/// The access modes that the driver accepts, each checked alone. Kubernetes rejects others.
-fn modes(spec: &ClaimSpec, draft: &Draft, class: &Map, settings: &ExplainSettings, to: &mut Explained) -> Vec<Mode> {
-    let given = spec.access_modes.as_deref().unwrap_or_default();
+/// The capabilities with the access modes that the driver accepts, each checked alone. Kubernetes rejects other modes.
+fn capabilities(
+    spec: &ClaimSpec,
+    class: &Class,
+    settings: &ExplainSettings,
+    to: &mut Explained,
+) -> Vec<VolumeCapability> {
+    let is_block = spec.volume_mode.as_deref() == Some("Block");
+    let parameters = parameters::strings(class, to);
     let mut accepted = Vec::new();
-    for (n, name) in given.iter().enumerate() {
+    for (n, name) in spec.access_modes.iter().flatten().enumerate() {
         let mut known = MODES.iter().filter(|(known, _)| known == name);
         let Some((_, mode)) = known.next() else { continue };
-        let one = Draft {
-            modes: vec![*mode],
-            source: None,
-            mutable: Map::new(),
-            ..draft.clone()
+        let capability = capability(*mode, is_block);
+        let request = CreateVolumeRequest {
+            volume_capabilities: vec![capability.clone()],
+            ..create_volume(settings.size)
         };
-        match one.new_disk(class, settings) {
-            Ok(_) => accepted.push(*mode),
+        match new_disk(&request, &parameters, settings) {
+            Ok(_) => accepted.push(capability),
             Err(error) => to.reject(format!("spec.accessModes[{n}]"), &format!("{name}: {error}")),
         }
     }
-    match accepted.is_empty() {
-        true => draft.modes.clone(),
-        false => accepted,
+    if accepted.is_empty() {
+        accepted.push(capability(Mode::SingleNodeMultiWriter, is_block));
     }
+    accepted
 }

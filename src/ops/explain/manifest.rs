@@ -6,24 +6,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The file is not YAML, or has no object.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum InvalidFile {
-    #[error("{file} is not valid YAML")]
-    Yaml {
-        file: String,
-        source: Box<serde_saphyr::Error>,
-    },
-    #[error("{file}: document {document} is not an object of Kubernetes: {why}")]
-    NotAnObject {
-        file: String,
-        document: usize,
-        why: &'static str,
-    },
-    #[error("{0} has no objects; name a file with a StorageClass or another class, or - for standard input")]
-    Empty(String),
-}
-
 /// An object of a file.
 #[derive(Debug, Clone)]
 pub(super) struct Manifest {
@@ -34,18 +16,20 @@ pub(super) struct Manifest {
 
 #[derive(Debug, Clone)]
 pub(super) enum Object {
-    StorageClass(StorageClass),
+    Class(ClassKind, Box<Class>),
     Claim(Box<Claim>),
-    AttributesClass(AttributesClass),
-    SnapshotClass(SnapshotClass),
-    GroupSnapshotClass(SnapshotClass),
     Other,
     /// A field has a type that Kubernetes rejects.
     Malformed(String),
 }
 
-/// Values as given: Kubernetes rejects those that are not strings.
-pub(super) type Parameters = BTreeMap<String, Value>;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClassKind {
+    Storage,
+    Attributes,
+    Snapshot,
+    GroupSnapshot,
+}
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -55,18 +39,16 @@ pub(super) struct Metadata {
     pub(super) annotations: Option<BTreeMap<String, String>>,
 }
 
-impl Metadata {
-    pub(super) fn annotation(&self, key: &str) -> Option<&str> {
-        Some(self.annotations.as_ref()?.get(key)?.as_str())
-    }
-}
-
+/// A class of any kind.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct StorageClass {
+pub(super) struct Class {
     pub(super) metadata: Metadata,
+    /// The name of the driver.
+    #[serde(alias = "driver", alias = "driverName")]
     pub(super) provisioner: String,
-    pub(super) parameters: Option<Parameters>,
+    /// Values as given: Kubernetes rejects those that are not strings.
+    pub(super) parameters: Option<BTreeMap<String, Value>>,
     pub(super) mount_options: Option<Vec<String>>,
     pub(super) allowed_topologies: Option<Vec<TopologyTerm>>,
 }
@@ -85,20 +67,6 @@ pub(super) struct LabelExpression {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct AttributesClass {
-    pub(super) driver_name: String,
-    pub(super) parameters: Option<Parameters>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct SnapshotClass {
-    pub(super) driver: String,
-    pub(super) parameters: Option<Parameters>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Claim {
     pub(super) metadata: Metadata,
@@ -113,17 +81,11 @@ pub(super) struct ClaimSpec {
     pub(super) access_modes: Option<Vec<String>>,
     pub(super) volume_mode: Option<String>,
     pub(super) volume_name: Option<String>,
-    pub(super) resources: Resources,
+    /// `requests` and `limits`.
+    pub(super) resources: BTreeMap<String, Option<BTreeMap<String, Value>>>,
     pub(super) selector: Option<Value>,
     pub(super) data_source: Option<DataSource>,
     pub(super) data_source_ref: Option<DataSource>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Resources {
-    pub(super) requests: Option<BTreeMap<String, Value>>,
-    pub(super) limits: Option<BTreeMap<String, Value>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -134,26 +96,21 @@ pub(super) struct DataSource {
 }
 
 /// Reads the objects of a file; those in a List are separate objects.
-pub(super) fn read(file: &str, text: &str) -> Result<Vec<Manifest>, InvalidFile> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|source| InvalidFile::Yaml {
-        file: file.to_owned(),
-        source: Box::new(source),
-    })?;
+pub(super) fn read(file: &str, text: &str) -> Result<Vec<Manifest>, String> {
+    let documents: Result<Vec<Value>, _> = serde_saphyr::from_multiple(text);
+    let documents = documents.map_err(|error| format!("{file} is not valid YAML: {error}"))?;
     let mut manifests = Vec::new();
-    for (index, document) in documents.into_iter().enumerate() {
-        if document.is_null() {
-            continue;
-        }
-        expand(&document, &mut manifests).map_err(|why| InvalidFile::NotAnObject {
-            file: file.to_owned(),
-            document: index + 1,
-            why,
-        })?;
+    for (index, document) in documents.iter().enumerate().filter(|(_, one)| !one.is_null()) {
+        let expanded = expand(document, &mut manifests);
+        let number = index + 1;
+        expanded.map_err(|why| format!("{file}: document {number} is not an object of Kubernetes: {why}"))?;
     }
-    if manifests.is_empty() {
-        return Err(InvalidFile::Empty(file.to_owned()));
+    match manifests.is_empty() {
+        true => Err(format!(
+            "{file} has no objects; name a file with a StorageClass or another class, or - for standard input"
+        )),
+        false => Ok(manifests),
     }
-    Ok(manifests)
 }
 
 fn expand(document: &Value, manifests: &mut Vec<Manifest>) -> Result<(), &'static str> {
@@ -170,13 +127,13 @@ fn expand(document: &Value, manifests: &mut Vec<Manifest>) -> Result<(), &'stati
     let mut name = name.filter_map(|key| document.get("metadata")?.get(key)?.as_str());
     let name = name.next().map(str::to_owned);
     let group = version.split_once('/').map_or("", |(group, _)| group);
-    let content = document.clone();
+    let class = |kind| typed(document, |class| Object::Class(kind, class));
     let object = match (group, &*kind) {
-        ("storage.k8s.io", "StorageClass") => typed(content, Object::StorageClass),
-        ("storage.k8s.io", "VolumeAttributesClass") => typed(content, Object::AttributesClass),
-        ("snapshot.storage.k8s.io", "VolumeSnapshotClass") => typed(content, Object::SnapshotClass),
-        ("groupsnapshot.storage.k8s.io", "VolumeGroupSnapshotClass") => typed(content, Object::GroupSnapshotClass),
-        ("", "PersistentVolumeClaim") => typed(content, |claim| Object::Claim(Box::new(claim))),
+        ("storage.k8s.io", "StorageClass") => class(ClassKind::Storage),
+        ("storage.k8s.io", "VolumeAttributesClass") => class(ClassKind::Attributes),
+        ("snapshot.storage.k8s.io", "VolumeSnapshotClass") => class(ClassKind::Snapshot),
+        ("groupsnapshot.storage.k8s.io", "VolumeGroupSnapshotClass") => class(ClassKind::GroupSnapshot),
+        ("", "PersistentVolumeClaim") => typed(document, Object::Claim),
         _ => Object::Other,
     };
     let name = match (name, &object) {
@@ -189,9 +146,9 @@ fn expand(document: &Value, manifests: &mut Vec<Manifest>) -> Result<(), &'stati
     Ok(())
 }
 
-fn typed<T: DeserializeOwned>(document: Value, object: impl FnOnce(T) -> Object) -> Object {
-    match serde_json::from_value(document) {
-        Ok(typed) => object(typed),
+fn typed<T: DeserializeOwned>(document: &Value, object: impl FnOnce(Box<T>) -> Object) -> Object {
+    match serde_json::from_value(document.clone()) {
+        Ok(typed) => object(Box::new(typed)),
         Err(error) => Object::Malformed(error.to_string()),
     }
 }

@@ -12,7 +12,6 @@ mod report;
 mod request;
 mod run;
 mod settings;
-mod snapshot_class;
 mod storage_class;
 #[cfg(test)]
 mod tests;

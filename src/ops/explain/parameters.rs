@@ -3,9 +3,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
-use super::manifest::Parameters;
+use super::manifest::Class;
 use super::report::Explained;
 use crate::csi::request::error::Error;
 
@@ -14,57 +12,19 @@ pub(super) type Map = HashMap<String, String>;
 /// The field of the zones of a class.
 pub(super) const ZONE_ID: &str = "parameters.zoneId";
 
-/// Prefix of parameters for the sidecars.
-pub(super) const SIDECARS: &str = "csi.storage.k8s.io/";
-
 /// The parameters as strings. Kubernetes rejects other values.
-pub(super) fn strings(given: Option<&Parameters>, to: &mut Explained) -> Map {
+pub(super) fn strings(class: &Class, to: &mut Explained) -> Map {
     let mut map = Map::new();
-    for (key, value) in given.into_iter().flatten() {
-        match value {
-            Value::String(text) => drop(map.insert(key.clone(), text.clone())),
-            Value::Null => drop(map.insert(key.clone(), String::new())),
-            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+    for (key, value) in class.parameters.iter().flatten() {
+        match value.as_str().or(value.is_null().then_some("")) {
+            Some(text) => drop(map.insert(key.clone(), text.to_owned())),
+            None => {
                 let text = format!("parameter {key:?} has value {value}, which is not a string: quote the value");
                 to.reject(format!("parameters.{key}"), &text);
             }
         }
     }
     map
-}
-
-/// Parameters of csi-provisioner (external-provisioner, removePrefixedParameters).
-pub(super) const OF_PROVISIONER: [&str; 8] = [
-    "fstype",
-    "secret",
-    "provisioner-secret",
-    "controller-publish-secret",
-    "controller-expand-secret",
-    "node-stage-secret",
-    "node-publish-secret",
-    "node-expand-secret",
-];
-
-/// Parameters of csi-snapshotter (external-snapshotter, RemovePrefixedParameters), of single snapshots and of groups.
-pub(super) const OF_SNAPSHOTTER: [&str; 2] = ["snapshotter-secret", "snapshotter-list-secret"];
-pub(super) const OF_GROUP_SNAPSHOTTER: [&str; 2] = ["group-snapshotter-secret", "group-snapshotter-get-secret"];
-
-/// Reports what the sidecar rejects: parameters with its prefix except these. A Secret has a name and a namespace.
-pub(super) fn check_prefixed(given: Option<&Parameters>, allowed: &[&str], to: &mut Explained) {
-    for key in given.into_iter().flatten().map(|(key, _)| key) {
-        // A prefix in other letters is not that of the sidecar.
-        let Some(name) = key.strip_prefix(SIDECARS) else {
-            continue;
-        };
-        let is_allowed = |allowed: &&str| match allowed.ends_with("secret") {
-            true => matches!(name.strip_prefix(*allowed), Some("-name" | "-namespace")),
-            false => name == *allowed,
-        };
-        if !allowed.iter().any(is_allowed) {
-            let text = format!("the sidecar rejects {key:?}: unknown after {SIDECARS} (exact case)");
-            to.reject(format!("parameters.{key}"), &text);
-        }
-    }
 }
 
 /// Parses the parameters until they are accepted or the error names none of them. Rejected ones are removed and

@@ -11,14 +11,6 @@ pub(super) struct Explanation {
     pub(super) objects: Vec<Explained>,
 }
 
-impl Explanation {
-    /// The number of objects that would be rejected.
-    pub(super) fn rejected(&self) -> usize {
-        let objects = self.objects.iter();
-        objects.filter(|object| object.result == Outcome::Rejected).count()
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Outcome {
@@ -104,18 +96,9 @@ pub(super) struct DiskChange {
 }
 
 impl Explained {
-    pub(super) fn of(kind: &str, name: &str) -> Self {
-        Self {
-            kind: kind.to_owned(),
-            name: name.to_owned(),
-            ..Self::default()
-        }
-    }
-
-    pub(super) fn skip(mut self, why: impl Into<String>) -> Self {
+    pub(super) fn skip(&mut self, why: impl Into<String>) {
         self.result = Outcome::Skipped;
         self.skipped = Some(why.into());
-        self
     }
 
     /// Adds a problem, unless it is known: a request repeats the problems of its parts.

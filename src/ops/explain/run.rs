@@ -1,6 +1,5 @@
 //! `diskplugin explain`: what classes and claims do with this driver.
 
-use std::io::Read;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -9,10 +8,10 @@ use ecs::{Client, DescribeStock};
 use super::flags::Flags;
 use super::manifest::{Manifest, read};
 use super::object::explain;
-use super::report::{Explained, Outcome};
+use super::report::Outcome;
 use super::settings::ExplainSettings;
 use super::text::render;
-use crate::base::{Deadline, error_chain};
+use crate::base::Deadline;
 use crate::cli::{InvalidSettings, Location, OutputFormat};
 use crate::disk::candidates::RegionStock;
 use crate::ops::{Connect, print};
@@ -44,12 +43,13 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
         OutputFormat::Table => render(&explanation),
         OutputFormat::Json => serde_json::to_string_pretty(&explanation)?,
     })?;
-    let is_skipped = |one: &Explained| one.result == Outcome::Skipped;
+    let all = explanation.objects.len();
+    let count = |outcome| explanation.objects.iter().filter(|one| one.result == outcome).count();
     anyhow::ensure!(
-        !explanation.objects.iter().all(is_skipped),
+        count(Outcome::Skipped) < all,
         "no object was explained: all were skipped"
     );
-    let (rejected, all) = (explanation.rejected(), explanation.objects.len());
+    let rejected = count(Outcome::Rejected);
     anyhow::ensure!(rejected == 0, "{rejected} of {all} objects would be rejected");
     Ok(())
 }
@@ -57,12 +57,10 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
 fn read_all(files: &[String]) -> Result<Vec<Manifest>, InvalidSettings> {
     let (mut manifests, mut problems) = (Vec::new(), Vec::new());
     for file in files {
-        match content(file) {
-            Err(error) => problems.push(format!("cannot read {file}: {error}")),
-            Ok(text) => match read(file, &text) {
-                Ok(read) => manifests.extend(read),
-                Err(error) => problems.push(error_chain(&error)),
-            },
+        let text = content(file).map_err(|error| format!("cannot read {file}: {error}"));
+        match text.and_then(|text| read(file, &text)) {
+            Ok(read) => manifests.extend(read),
+            Err(problem) => problems.push(problem),
         }
     }
     match problems.is_empty() {
@@ -72,12 +70,10 @@ fn read_all(files: &[String]) -> Result<Vec<Manifest>, InvalidSettings> {
 }
 
 fn content(file: &str) -> std::io::Result<String> {
-    if file != "-" {
-        return std::fs::read_to_string(file);
+    match file {
+        "-" => std::io::read_to_string(std::io::stdin()),
+        file => std::fs::read_to_string(file),
     }
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text)?;
-    Ok(text)
 }
 
 /// The query of the driver: of all zones, and of the region for regional categories.

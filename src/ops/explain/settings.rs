@@ -1,5 +1,6 @@
 //! What an explanation depends on besides the files.
 
+use super::manifest::Class;
 use crate::disk::candidates::RegionStock;
 use crate::model::{Bytes, DriverName, RegionId, ZoneId};
 
@@ -19,9 +20,9 @@ pub(super) struct ExplainSettings {
 
 impl ExplainSettings {
     /// Why a class is skipped; none if its driver is this one.
-    pub(super) fn other_driver(&self, field: &str, driver: &str) -> Option<String> {
-        let is_own = driver == self.driver.as_str() || driver == VENDOR;
-        let name = &self.driver;
-        (!is_own).then(|| format!("its {field} is {driver:?}, not {name}; --driver-name sets another name"))
+    pub(super) fn other_driver(&self, class: &Class) -> Option<String> {
+        let (own, driver) = (self.driver.as_str(), class.provisioner.as_str());
+        (![own, VENDOR].contains(&driver))
+            .then(|| format!("its driver is {driver:?}, not {own}; --driver-name sets another name"))
     }
 }

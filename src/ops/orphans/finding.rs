@@ -1,12 +1,11 @@
 //! What a report contains.
 
-use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::model::{Category, ClusterId, DiskId, Gib, InstanceId, SnapshotId};
+use crate::model::{DiskId, Gib, InstanceId, SnapshotId, ZoneId};
 
 /// A disk or snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,13 +15,6 @@ pub enum ResourceId {
 }
 
 impl ResourceId {
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Disk(_) => Kind::Disk,
-            Self::Snapshot(_) => Kind::Snapshot,
-        }
-    }
-
     pub fn as_str(&self) -> &str {
         match self {
             Self::Disk(id) => id.as_str(),
@@ -45,22 +37,18 @@ impl FromStr for ResourceId {
     }
 }
 
-impl fmt::Display for ResourceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
+    #[default]
     Disk,
     Snapshot,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
+    #[default]
     /// Nothing in Kubernetes refers to it.
     Leaked,
     /// Its PersistentVolume is Released or Failed, and retained.
@@ -75,26 +63,9 @@ pub enum Class {
     Missing,
 }
 
-/// The name of a value, as in the JSON report.
-fn fmt_value(value: &impl clap::ValueEnum, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let name = value.to_possible_value().expect("no value is hidden");
-    f.write_str(name.get_name())
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt_value(self, f)
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt_value(self, f)
-    }
-}
-
-/// A row of the report.
-#[derive(Debug, Clone, PartialEq)]
+/// A row of the report. Unknown values are none.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Finding {
     pub class: Class,
     pub kind: Kind,
@@ -104,26 +75,62 @@ pub struct Finding {
     pub object: Option<String>,
     /// `namespace/name` of the claim or VolumeSnapshot.
     pub claim: Option<String>,
-    pub created: Option<Timestamp>,
+    pub created_at: Option<Timestamp>,
+    pub age_seconds: Option<u64>,
     /// Of a snapshot, the size of its disk.
+    #[serde(rename = "sizeGiB")]
     pub size: Option<Gib>,
-    pub category: Option<Category>,
+    pub category: Option<String>,
     /// The level of the category, such as `PL1`.
     pub performance_level: Option<String>,
-    pub zone: Option<String>,
+    pub zone: Option<ZoneId>,
     pub instances: Vec<InstanceId>,
     /// What the other columns do not say.
     pub detail: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+impl Finding {
+    pub(super) fn new(class: Class, kind: Kind, id: &str) -> Self {
+        Self {
+            class,
+            kind,
+            id: id.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// The JSON form is described in `docs/guides/orphans.md`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Report {
-    pub cluster: ClusterId,
+    pub cluster_id: String,
     /// When the cloud was listed.
-    pub at: Timestamp,
+    pub listed_at: Timestamp,
+    #[serde(rename = "items")]
     pub findings: Vec<Finding>,
-    /// Resources without a reference that are younger than the minimum age.
-    pub young: usize,
+    /// Number of resources without a reference that are younger than the minimum age.
+    pub younger: usize,
     /// Limits of this report.
     pub notes: Vec<String>,
+    /// With `--delete`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletions: Option<Vec<Deletion>>,
+}
+
+/// What happened to a named resource.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Deletion {
+    pub id: String,
+    pub result: DeletionResult,
+    /// Why it was refused, or the error with its causes.
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeletionResult {
+    Deleted,
+    Refused,
+    Failed,
 }

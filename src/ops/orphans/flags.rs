@@ -48,7 +48,7 @@ pub struct Flags {
     #[arg(long, value_parser = duration, requires = "delete")]
     pub older_than: Option<Duration>,
 
-    /// With --delete: do not ask for confirmation.
+    /// With --delete: skip the confirmation.
     #[arg(long, requires = "delete")]
     pub yes: bool,
 }

@@ -3,12 +3,12 @@
 mod classify;
 mod delete;
 mod finding;
-#[cfg(test)]
-mod fixtures;
 mod flags;
 mod observe;
 mod render;
 mod run;
+#[cfg(test)]
+mod tests;
 
 pub use classify::{Rules, classify};
 pub use finding::{Class, Kind, Report};

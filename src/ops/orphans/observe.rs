@@ -13,7 +13,7 @@ use crate::base::{Clock, Deadline, error_chain, join_all};
 use crate::cluster::volumes::{ContentKind, Volumes};
 use crate::cluster::{self, Cluster};
 use crate::disk::{self, DiskServices, READ_LAG};
-use crate::model::{Disk, DriverName, Snapshot, SnapshotGroupId, Tags, tag};
+use crate::model::{Disk, DriverName, Snapshot, SnapshotGroupId, Tags};
 
 /// Limit of all cloud reads of a report.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -39,29 +39,25 @@ pub struct Observed {
 /// What the cloud has under a handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// A resource of this cluster, which the list did not show yet.
-    Owned,
-    Foreign {
-        row: Option<Box<Disk>>,
-        /// The cluster ID in its tags.
-        owner: Option<String>,
-    },
+    /// It is owned if the list did not have it yet.
+    Found(Current),
     /// It certainly does not exist.
     Absent,
-    /// It cannot be the ID of a resource.
+    /// The handle cannot be the ID of a resource.
     Invalid,
 }
 
 /// The current state of a disk or snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Current {
-    pub(super) tags: Tags,
+pub struct Current {
+    pub tags: Tags,
     /// The group of a snapshot.
-    pub(super) group: Option<SnapshotGroupId>,
-    pub(super) created: Option<Timestamp>,
-    pub(super) is_owned: bool,
+    pub group: Option<SnapshotGroupId>,
+    pub created: Option<Timestamp>,
+    /// Whether it has the tag of this cluster.
+    pub is_owned: bool,
     /// The row of a disk.
-    pub(super) row: Option<Box<Disk>>,
+    pub row: Option<Box<Disk>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +140,10 @@ impl Observer {
         let wanted: BTreeMap<_, _> = disks.chain(snapshots).collect();
         let read = join_all(wanted.into_iter().map(|(handle, id)| async move {
             let presence = match id {
-                Some(id) => self.presence(deadline, &id).await?,
+                Some(id) => self
+                    .current(deadline, &id)
+                    .await?
+                    .map_or(Presence::Absent, Presence::Found),
                 None => Presence::Invalid,
             };
             Ok::<_, disk::Error>((handle.to_owned(), presence))
@@ -153,21 +152,10 @@ impl Observer {
         Ok(read.into_iter().collect::<Result<_, _>>()?)
     }
 
-    async fn presence(&self, deadline: Deadline, id: &ResourceId) -> disk::Result<Presence> {
-        Ok(match self.current(deadline, id).await? {
-            None => Presence::Absent,
-            Some(current) if current.is_owned => Presence::Owned,
-            Some(Current { tags, row, .. }) => Presence::Foreign {
-                row,
-                owner: tags.get(tag::CLUSTER).cloned(),
-            },
-        })
-    }
-
     /// The current state of a resource; none if it certainly does not exist.
     pub(super) async fn current(&self, deadline: Deadline, id: &ResourceId) -> disk::Result<Option<Current>> {
         let inventory = &self.disks.inventory;
-        let found = match id {
+        Ok(match id {
             ResourceId::Disk(id) => inventory.find_disk(deadline, id).await?.map(|row| Current {
                 is_owned: inventory.owns(&row.tags),
                 tags: row.tags.clone(),
@@ -182,7 +170,6 @@ impl Observer {
                 created: row.created,
                 row: None,
             }),
-        };
-        Ok(found)
+        })
     }
 }

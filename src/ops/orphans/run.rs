@@ -1,18 +1,17 @@
 //! `diskplugin orphans`: reports disks and snapshots that Kubernetes does not use, and deletes named ones.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 
 use super::classify::{Rules, classify};
-use super::delete::{Deletion, Outcome};
-use super::finding::{Finding, Report, ResourceId};
+use super::finding::{DeletionResult, ResourceId};
 use super::flags::Flags;
 use super::observe::Observer;
-use super::render::{deletions_table, json, table};
+use super::render::table;
 use crate::base::{SystemClock, Tasks};
 use crate::cli::{InvalidSettings, Location, OutputFormat};
 use crate::disk::DiskServices;
@@ -25,7 +24,7 @@ const FOUND: u8 = 1;
 /// Reports, and deletes what is named.
 pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
     if !args.delete.is_empty() && !args.yes && !std::io::stdin().is_terminal() {
-        let problem = "--delete asks for confirmation on a terminal; without one, set --yes";
+        let problem = "--delete requires confirmation on a terminal; without one, set --yes";
         return Err(InvalidSettings(vec![problem.to_owned()]).into());
     }
     let mut location = Location::new(&args.location);
@@ -55,48 +54,34 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
         .map_err(|error| anyhow::anyhow!(error.for_user()))?;
     let report = classify(&observed, &rules)?;
     let mut shown = report.clone();
-    if !args.class.is_empty() {
-        let is_shown = |finding: &Finding| args.class.contains(&finding.class);
-        shown.findings.retain(is_shown);
-    }
-    let is_json = args.output == OutputFormat::Json;
-    let Some(older_than) = args.older_than else {
-        let text = match is_json {
-            true => json(&shown, None).to_string(),
-            false => table(&shown),
-        };
-        print(text)?;
-        return Ok(exit_code(!shown.findings.is_empty()));
-    };
-    if !args.yes && !is_confirmed(&args.delete, &cluster_id)? {
-        print("Nothing was deleted.")?;
-        return Ok(ExitCode::from(FOUND));
-    }
-    let deletions = delete(&observer, &args.delete, &report, older_than).await;
-    print(match is_json {
-        true => json(&shown, Some(&deletions)).to_string(),
-        false => deletions_table(&deletions),
-    })?;
-    let is_deleted = |one: &Deletion| matches!(one.outcome, Outcome::Deleted);
-    Ok(exit_code(!deletions.iter().all(is_deleted)))
-}
-
-fn exit_code(is_found: bool) -> ExitCode {
-    match is_found {
-        true => ExitCode::from(FOUND),
-        false => ExitCode::SUCCESS,
-    }
-}
-
-/// One after the other, each once.
-async fn delete(observer: &Observer, ids: &[ResourceId], report: &Report, older_than: Duration) -> Vec<Deletion> {
-    let mut deletions: Vec<Deletion> = Vec::new();
-    for id in ids {
-        if !deletions.iter().any(|one| one.id == *id) {
-            deletions.push(observer.delete(id, report, older_than).await);
+    shown
+        .findings
+        .retain(|one| args.class.is_empty() || args.class.contains(&one.class));
+    if let Some(older_than) = args.older_than {
+        if !args.yes && !is_confirmed(&args.delete, &cluster_id)? {
+            print("Nothing was deleted.")?;
+            return Ok(ExitCode::from(FOUND));
         }
+        // One after the other, each once.
+        let (mut deletions, mut known) = (Vec::new(), BTreeSet::new());
+        for id in args.delete.iter().filter(|id| known.insert(*id)) {
+            deletions.push(observer.delete(id, &report, older_than).await);
+        }
+        shown.deletions = Some(deletions);
     }
-    deletions
+    print(match args.output {
+        OutputFormat::Table => table(&shown),
+        OutputFormat::Json => serde_json::to_string(&shown)?,
+    })?;
+    let is_clean = match &shown.deletions {
+        Some(deletions) => deletions.iter().all(|one| one.result == DeletionResult::Deleted),
+        None => shown.findings.is_empty(),
+    };
+    Ok(if is_clean {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FOUND)
+    })
 }
 
 /// Requests confirmation on standard error, so that standard output has only results.

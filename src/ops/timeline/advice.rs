@@ -2,10 +2,14 @@
 
 use crate::base::Phase;
 
+/// The phase of a step; none for an action of the cloud.
+pub(super) fn phase(step: &str) -> Option<Phase> {
+    Phase::ALL.into_iter().find(|phase| phase.as_str() == step)
+}
+
 /// For a step that has been running for long.
 pub(super) fn for_step(step: &str) -> Option<&'static str> {
-    let phase = Phase::ALL.into_iter().find(|phase| phase.as_str() == step)?;
-    Some(match phase {
+    Some(match phase(step)? {
         Phase::RateLimit => {
             "The cloud throttles this action, or a configured rate limit (`rateLimits`) delays it; the driver continues by \
              itself. If it takes long, raise the configured limit, or check the Quota Center for other programs that use the \

@@ -3,7 +3,7 @@
 use super::advice;
 use super::entry::{Entry, Timeline};
 use super::history::{CallRecord, StepRecord};
-use super::obstacle::one_line;
+use super::obstacle::{one_line, or_empty};
 use crate::base::Phase;
 use crate::cluster::volume_history::VolumeEvent;
 use crate::model::Failure;
@@ -22,8 +22,7 @@ const WAITING: [&str; 4] = [
 
 /// What a running step means; actions of the cloud are named as such.
 pub fn describe(step: &str) -> String {
-    let mut phases = Phase::ALL.into_iter();
-    match phases.find(|phase| phase.as_str() == step) {
+    match advice::phase(step) {
         Some(phase) => phase.describe().to_owned(),
         None => format!("waiting for the response to {step}"),
     }
@@ -45,7 +44,7 @@ impl Timeline {
     pub(super) fn calls(&self) -> impl DoubleEndedIterator<Item = (&str, &CallRecord)> {
         self.entries.iter().filter_map(|entry| match entry {
             Entry::Call { source, call } => Some((source.as_str(), call)),
-            Entry::Event(_) | Entry::Attachment { .. } => None,
+            Entry::Event(_) | Entry::Attachment(_) => None,
         })
     }
 
@@ -79,8 +78,7 @@ impl Timeline {
             let code = step.code.as_deref().unwrap_or_default();
             format!(", after the cloud responded to {} with {code}", step.name)
         });
-        let advice = advice::for_step(name).filter(|_| seconds >= LONG);
-        let advice = advice.map_or_else(String::new, |advice| format!(" {advice}"));
+        let advice = or_empty(" ", advice::for_step(name).filter(|_| seconds >= LONG));
         format!("{method} on {source} has been running for {seconds} s: {what} ({name}){refused}.{advice}")
     }
 
@@ -109,11 +107,11 @@ impl Timeline {
                 Entry::Event(event) if WAITING.contains(&event.reason.as_str()) => {
                     awaited = awaited.or_else(|| Some(reported(event)));
                 }
-                Entry::Attachment { node, state, .. } if state != "attached" => {
-                    let state = one_line(state);
-                    return Some(format!("The VolumeAttachment to {node}: {state}."));
+                Entry::Attachment(attachment) if !attachment.is_attached() => {
+                    let state = one_line(&attachment.state);
+                    return Some(format!("The VolumeAttachment to {}: {state}.", attachment.node));
                 }
-                Entry::Event(_) | Entry::Attachment { .. } | Entry::Call { .. } => break,
+                Entry::Event(_) | Entry::Attachment(_) | Entry::Call { .. } => break,
             }
         }
         // It only repeats that the volume waits.
@@ -135,18 +133,15 @@ impl Timeline {
 
 /// The last call of the cloud that changes something.
 fn last_action(call: &CallRecord) -> Option<&StepRecord> {
-    let is_phase = |name: &str| Phase::ALL.iter().any(|phase| phase.as_str() == name);
-    call.steps
-        .iter()
-        .rfind(|step| !is_phase(&step.name) && !step.name.starts_with("Describe"))
+    let mut steps = call.steps.iter();
+    steps.rfind(|step| advice::phase(&step.name).is_none() && !step.name.starts_with("Describe"))
 }
 
 fn reported(event: &VolumeEvent) -> String {
     let VolumeEvent { reason, object, .. } = event;
     let message = one_line(&event.message);
     let message = message.trim_end_matches('.');
-    let advice = advice::for_event(reason, message);
-    let advice = advice.map_or_else(String::new, |advice| format!(" {advice}"));
+    let advice = or_empty(" ", advice::for_event(reason, message));
     format!("Kubernetes reports {reason} for {object}: {message}.{advice}")
 }
 
@@ -157,12 +152,9 @@ fn failed(source: &str, call: &CallRecord) -> String {
         Some(first) => format!(" {} times since {first:.0}", call.repeated + 1),
         None => String::new(),
     };
-    let advice = missing_advice(&message);
-    let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
-    format!(
-        "{} on {source} failed{times} with {code}: {message}{advice}",
-        call.method
-    )
+    let advice = or_empty("; ", missing_advice(&message));
+    let method = &call.method;
+    format!("{method} on {source} failed{times} with {code}: {message}{advice}")
 }
 
 /// The advice for a failure whose message has none, or was cut off before it.

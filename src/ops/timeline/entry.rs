@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use super::history::{CallRecord, DiskState, History};
 use crate::cluster;
-use crate::cluster::volume_history::{VolumeEvent, VolumeHistory};
-use crate::cluster::volume_zones::VolumeZones;
+use crate::cluster::volume_history::{AttachmentState, VolumeEvent, VolumeHistory};
 
 /// What is known about a volume.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -16,19 +15,14 @@ pub(super) struct Timeline {
     /// The requested volume.
     pub(super) volume: String,
     pub(super) disk: Option<String>,
-    pub(super) persistent_volume: Option<String>,
-    /// Namespace and name.
-    pub(super) claim: Option<String>,
+    /// What Kubernetes has recorded; its events and attachments are entries.
+    pub(super) found: VolumeHistory,
     /// The disk in the cloud, as a controller has just read it.
     pub(super) cloud: Option<DiskState>,
     /// The oldest first.
     pub(super) entries: Vec<Entry>,
     /// Conditions under which no call for the volume can succeed, as sentences with advice.
     pub(super) obstacles: Vec<String>,
-    /// Where the disk is or can be, if that is restricted.
-    pub(super) zones: Option<VolumeZones>,
-    /// The nodes of the pods that use the claim.
-    pub(super) pod_nodes: Vec<String>,
     /// Whether a source was read, even if it has nothing about the volume.
     pub(super) is_read: bool,
     /// What could not be read, and why.
@@ -39,16 +33,9 @@ pub(super) struct Timeline {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub(super) enum Entry {
-    Call {
-        source: String,
-        call: CallRecord,
-    },
+    Call { source: String, call: CallRecord },
     Event(VolumeEvent),
-    Attachment {
-        node: String,
-        since: Option<Timestamp>,
-        state: String,
-    },
+    Attachment(AttachmentState),
 }
 
 impl Entry {
@@ -56,7 +43,7 @@ impl Entry {
         match self {
             Self::Call { call, .. } => Some(call.started),
             Self::Event(event) => event.time,
-            Self::Attachment { since, .. } => *since,
+            Self::Attachment(attachment) => attachment.since,
         }
     }
 }
@@ -71,33 +58,23 @@ impl Timeline {
     }
 
     /// Adds what Kubernetes has recorded.
-    pub(super) fn add_kubernetes(&mut self, history: &VolumeHistory) {
+    pub(super) fn add_kubernetes(&mut self, mut history: VolumeHistory) {
         self.is_read = true;
-        self.disk = self.disk.take().or_else(|| history.disk.clone());
-        self.persistent_volume.clone_from(&history.persistent_volume);
-        self.zones.clone_from(&history.zones);
-        self.pod_nodes.clone_from(&history.pod_nodes);
+        self.disk = self.disk.take().or(history.disk.take());
         if history.claim.is_none() && history.persistent_volume.is_none() {
             self.obstacles.push(missing(&self.volume));
         }
-        let claim = history.claim.as_ref();
-        self.claim = claim.map(|(namespace, name)| format!("{namespace}/{name}"));
-        let events = history.events.iter().cloned().map(Entry::Event);
-        self.entries.extend(events);
-        for attachment in &history.attachments {
-            let state = match (&attachment.error, attachment.is_deleted, attachment.is_attached) {
-                (Some(error), ..) => error.clone(),
-                (None, true, _) => "waits for the detach".to_owned(),
-                (None, false, true) => "attached".to_owned(),
-                (None, false, false) => "waits for the attach".to_owned(),
-            };
-            self.entries.push(Entry::Attachment {
-                node: attachment.node.clone(),
-                since: attachment.created,
-                state,
-            });
-        }
+        self.entries.extend(history.events.drain(..).map(Entry::Event));
+        self.entries
+            .extend(history.attachments.drain(..).map(Entry::Attachment));
+        self.found = history;
         self.sort();
+    }
+
+    /// Namespace and name.
+    pub(super) fn claim(&self) -> Option<String> {
+        let claim = self.found.claim.as_ref();
+        claim.map(|(namespace, name)| format!("{namespace}/{name}"))
     }
 
     /// The value, or nothing and the error among the unavailable sources.
@@ -123,16 +100,16 @@ impl Timeline {
     /// The nodes that the volume is attached to, and those of the pods that use its claim.
     pub(super) fn nodes(&self) -> BTreeSet<String> {
         let attached = self.entries.iter().filter_map(|entry| match entry {
-            Entry::Attachment { node, .. } => Some(node),
+            Entry::Attachment(attachment) => Some(&attachment.node),
             Entry::Call { .. } | Entry::Event(_) => None,
         });
-        attached.chain(&self.pod_nodes).cloned().collect()
+        attached.chain(&self.found.pod_nodes).cloned().collect()
     }
 
     /// The IDs under which processes of the driver may know the volume.
     pub(super) fn keys(&self) -> Vec<String> {
         let given = (!self.volume.contains('/')).then(|| self.volume.clone());
-        let mut keys: Vec<String> = [self.disk.clone(), self.persistent_volume.clone(), given]
+        let mut keys: Vec<String> = [self.disk.clone(), self.found.persistent_volume.clone(), given]
             .into_iter()
             .flatten()
             .collect();

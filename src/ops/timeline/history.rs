@@ -9,7 +9,6 @@ pub(super) struct History {
     pub(super) names: Vec<String>,
     pub(super) calls: Vec<CallRecord>,
     /// The disk in the cloud, if the process calls it.
-    #[serde(default)]
     pub(super) disk: Option<DiskState>,
 }
 
@@ -35,17 +34,12 @@ pub(super) struct CallRecord {
     pub(super) method: String,
     pub(super) started: Timestamp,
     /// `None` while the call is running.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) seconds: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) code: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) message: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) node: Option<String>,
     #[serde(default)]
     pub(super) repeated: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) first_started: Option<Timestamp>,
     #[serde(default)]
     pub(super) steps: Vec<StepRecord>,
@@ -61,11 +55,8 @@ pub(super) struct StepRecord {
     /// Seconds after the start of the call.
     pub(super) after: f64,
     /// `None` while the step is running.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) seconds: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) code: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) request_id: Option<String>,
 }
 

@@ -2,54 +2,47 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::driver_status::{NodeStatus, PodStatus};
+use crate::cluster::driver_pods::DriverPod;
+use crate::cluster::node_status::NodeStatus;
 use crate::cluster::volume_zones::VolumeZones;
 use crate::cluster::workload::Workload;
 
 /// What a controller does for a volume.
 const TASKS: &str = "create, attach, detach, expand or delete the volume";
 
-/// If no controller is ready.
-pub(super) fn no_controller(pods: &[PodStatus], deployments: &[Workload]) -> Option<String> {
-    if pods.iter().any(|pod| pod.is_ready) {
-        return None;
+/// If no controller is ready: one that is not, or its Deployment.
+pub(super) fn no_controller(pod: Option<&DriverPod>, deployment: Option<&Workload>) -> String {
+    if let Some(pod) = pod {
+        return format!("No controller of the driver is ready to {TASKS}: {}", not_ready(pod));
     }
-    if let Some(pod) = pods.first() {
-        return Some(format!(
-            "No controller of the driver is ready to {TASKS}: {}",
-            not_ready(pod)
-        ));
-    }
-    Some(match deployments.first() {
-        Some(Workload {
-            namespace,
-            name,
-            replicas: 0,
-            ..
-        }) => format!(
-            "No controller of the driver runs to {TASKS}: the Deployment {namespace}/{name} is scaled to 0 replicas. Run \
-             `kubectl -n {namespace} scale deployment {name} --replicas=2`."
-        ),
-        Some(Workload { namespace, name, .. }) => format!(
-            "No controller of the driver runs to {TASKS}: the Deployment {namespace}/{name} has no pod. Run \
-             `kubectl -n {namespace} describe replicasets`."
-        ),
-        None => format!(
+    let Some(Workload { namespace, name, .. }) = deployment else {
+        return format!(
             "No controller of the driver runs to {TASKS}: no Deployment has its --driver-name. Check with `helm list \
              --all-namespaces` whether the driver is installed, and --namespace and --driver-name."
+        );
+    };
+    let (reason, command) = match deployment.is_some_and(|one| one.has_no_replicas) {
+        true => (
+            "is scaled to 0 replicas",
+            format!("scale deployment {name} --replicas=2"),
         ),
-    })
+        false => ("has no pod", "describe replicasets".to_owned()),
+    };
+    format!(
+        "No controller of the driver runs to {TASKS}: the Deployment {namespace}/{name} {reason}. Run `kubectl -n \
+         {namespace} {command}`."
+    )
 }
 
-fn not_ready(pod: &PodStatus) -> String {
-    let PodStatus { namespace, name, .. } = pod;
+fn not_ready(pod: &DriverPod) -> String {
+    let DriverPod { namespace, name, .. } = pod;
     let reason = pod.reason.as_deref().map(one_line);
     let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
     format!("the pod {namespace}/{name} is not ready{reason}. Run `kubectl -n {namespace} describe pod {name}`.")
 }
 
 /// If volumes cannot be attached to the node of this name, or mounted or unmounted there.
-pub(super) fn node_obstacle(name: &str, nodes: &[NodeStatus], plugins: &[PodStatus]) -> Option<String> {
+pub(super) fn node_obstacle(name: &str, nodes: &[NodeStatus], plugins: &[&DriverPod]) -> Option<String> {
     let Some(node) = nodes.iter().find(|node| node.name == name) else {
         return Some(format!(
             "The node {name} does not exist any more. The VolumeAttachment to it remains until the disk is detached: see \
@@ -104,6 +97,11 @@ pub(super) fn no_node_in_zone(volume: &VolumeZones, nodes: &[NodeStatus]) -> Opt
     ))
 }
 
+/// The text after a prefix; empty without a text.
+pub(super) fn or_empty(prefix: &str, text: Option<&str>) -> String {
+    text.map_or_else(String::new, |text| format!("{prefix}{text}"))
+}
+
 /// A message without line breaks.
 pub(super) fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -113,22 +111,23 @@ pub(super) fn one_line(message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn pod(name: &str, reason: Option<&str>) -> PodStatus {
-        PodStatus {
+    fn pod(name: &str, reason: Option<&str>) -> DriverPod {
+        DriverPod {
             namespace: "storage".to_owned(),
             name: name.to_owned(),
             node: Some("worker-1".to_owned()),
             is_ready: reason.is_none(),
             reason: reason.map(str::to_owned),
+            ..DriverPod::default()
         }
     }
 
-    fn deployment(replicas: i32) -> Workload {
+    fn deployment(has_no_replicas: bool) -> Workload {
         Workload {
             namespace: "storage".to_owned(),
             name: "controller".to_owned(),
             images: Vec::new(),
-            replicas,
+            has_no_replicas,
         }
     }
 
@@ -143,23 +142,26 @@ mod tests {
 
     #[test]
     fn without_a_ready_controller_the_message_names_what_to_run() {
-        let ready = [pod("c-1", Some("container a: Error")), pod("c-2", None)];
-        assert_eq!(no_controller(&ready, &[]), None);
-        for (pods, deployments, expected) in [
+        let failing = pod("c-1", Some("container a: Error"));
+        for (pod, deployment, expected) in [
             (
-                &ready[..1],
-                vec![],
+                Some(&failing),
+                None,
                 "the pod storage/c-1 is not ready (container a: Error). Run `kubectl -n storage",
             ),
             (
-                &[],
-                vec![deployment(0)],
+                None,
+                Some(deployment(true)),
                 "`kubectl -n storage scale deployment controller --replicas=2`",
             ),
-            (&[], vec![deployment(2)], "the Deployment storage/controller has no pod"),
-            (&[], vec![], "no Deployment has its --driver-name"),
+            (
+                None,
+                Some(deployment(false)),
+                "the Deployment storage/controller has no pod",
+            ),
+            (None, None, "no Deployment has its --driver-name"),
         ] {
-            let message = no_controller(pods, &deployments).unwrap();
+            let message = no_controller(pod, deployment.as_ref());
             assert!(message.contains(expected), "{message}");
         }
     }
@@ -168,7 +170,8 @@ mod tests {
     fn a_node_that_cannot_mount_is_an_obstacle() {
         let node = node(None);
         let obstacle = |node: &NodeStatus, plugins: &_| node_obstacle("worker-1", std::slice::from_ref(node), plugins);
-        let plugin = [pod("n-1", None)];
+        let plugin = pod("n-1", None);
+        let plugin = [&plugin];
         assert_eq!(obstacle(&node, &plugin[..]), None);
         // Its plugin may be in a namespace that is not read.
         assert_eq!(obstacle(&node, &[]), None);
@@ -184,7 +187,8 @@ mod tests {
             name: "worker-2".to_owned(),
             ..node.clone()
         };
-        let failing = [pod("n-1", Some("container diskplugin: CrashLoopBackOff"))];
+        let failing = pod("n-1", Some("container diskplugin: CrashLoopBackOff"));
+        let failing = [&failing];
         for (node, plugins, expected) in [
             (&other, &plugin[..], "does not exist any more"),
             (

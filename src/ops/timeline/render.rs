@@ -1,36 +1,32 @@
 //! A timeline as text and as JSON.
 
-use std::fmt::Write;
-
 use serde_json::{Value, json};
 
 use super::entry::{Entry, Timeline};
 use super::history::{CallRecord, DiskState, StepRecord};
-use super::obstacle::one_line;
+use super::obstacle::{one_line, or_empty};
 
 /// The timeline for a terminal. The conclusion is the last paragraph.
 pub(super) fn text(timeline: &Timeline) -> String {
-    let mut text = String::new();
-    let unknown = || "unknown".to_owned();
-    line(
-        &mut text,
-        &format!(
-            "disk {}, PersistentVolume {}, claim {}",
-            timeline.disk.clone().unwrap_or_else(unknown),
-            timeline.persistent_volume.clone().unwrap_or_else(unknown),
-            timeline.claim.clone().unwrap_or_else(unknown)
-        ),
-    );
-    if let Some(disk) = &timeline.cloud {
-        line(&mut text, &cloud(disk));
-    }
+    let or_unknown = |name: Option<String>| name.unwrap_or_else(|| "unknown".to_owned());
+    let mut lines = vec![format!(
+        "disk {}, PersistentVolume {}, claim {}",
+        or_unknown(timeline.disk.clone()),
+        or_unknown(timeline.found.persistent_volume.clone()),
+        or_unknown(timeline.claim())
+    )];
+    lines.extend(timeline.cloud.as_ref().map(cloud));
     for entry in &timeline.entries {
         let time = entry.time();
         let time = time.map_or_else(|| "-".to_owned(), |time| format!("{time:.3}"));
         match entry {
             Entry::Call { source, call } => {
-                line(&mut text, &format!("{time}  {source}  {}", summary(call)));
-                steps(&mut text, call);
+                lines.push(format!("{time}  {source}  {}", summary(call)));
+                lines.extend(call.steps.iter().map(step));
+                if call.omitted_steps > 0 {
+                    lines.push(format!("    {} more steps are not kept", call.omitted_steps));
+                }
+                lines.extend(call.notes.iter().map(|note| format!("    warning: {note}")));
             }
             Entry::Event(event) => {
                 let times = match event.count {
@@ -39,27 +35,17 @@ pub(super) fn text(timeline: &Timeline) -> String {
                 };
                 let message = one_line(&event.message);
                 let (object, reason) = (&event.object, &event.reason);
-                line(
-                    &mut text,
-                    &format!("{time}  event  {object}  {reason}{times}: {message}"),
-                );
+                lines.push(format!("{time}  event  {object}  {reason}{times}: {message}"));
             }
-            Entry::Attachment { node, state, .. } => {
-                line(
-                    &mut text,
-                    &format!("{time}  VolumeAttachment to {node}: {}", one_line(state)),
-                );
+            Entry::Attachment(attachment) => {
+                let (node, state) = (&attachment.node, one_line(&attachment.state));
+                lines.push(format!("{time}  VolumeAttachment to {node}: {state}"));
             }
         }
     }
-    for problem in &timeline.unavailable {
-        line(&mut text, &format!("not available: {problem}"));
-    }
-    text + "\n" + &timeline.conclusion()
-}
-
-fn line(text: &mut String, line: &str) {
-    writeln!(text, "{line}").expect("writing into memory does not fail");
+    let unavailable = timeline.unavailable.iter();
+    lines.extend(unavailable.map(|problem| format!("not available: {problem}")));
+    format!("{}\n\n{}", lines.join("\n"), timeline.conclusion())
 }
 
 /// The state of the disk in the cloud.
@@ -86,45 +72,27 @@ fn cloud(disk: &DiskState) -> String {
 }
 
 fn summary(call: &CallRecord) -> String {
-    let node = call.node.as_deref();
-    let node = node.map(|node| format!(" on {node}")).unwrap_or_default();
-    let duration = match call.seconds {
-        Some(seconds) => format!("{seconds:.3} s"),
-        None => "running".to_owned(),
-    };
+    let node = or_empty(" on ", call.node.as_deref());
+    let duration = duration(call.seconds);
     let code = call.code.as_deref().unwrap_or_default();
     let repeated = match call.repeated {
         0 => String::new(),
         more => format!(" (after {more} calls with the same failure)"),
     };
-    let message = call.message.as_deref();
-    let message = message.map(|text| format!(": {}", one_line(text)));
-    let message = message.unwrap_or_default();
+    let message = call.message.as_deref().map(one_line);
+    let message = or_empty(": ", message.as_deref());
     format!("{}{node}  {duration}  {code}{repeated}{message}", call.method)
 }
 
-fn steps(text: &mut String, call: &CallRecord) {
-    for step in &call.steps {
-        line(text, &format!("    {}", step_line(step)));
-    }
-    if call.omitted_steps > 0 {
-        line(text, &format!("    {} more steps are not kept", call.omitted_steps));
-    }
-    for note in &call.notes {
-        line(text, &format!("    warning: {note}"));
-    }
+fn step(step: &StepRecord) -> String {
+    let duration = duration(step.seconds);
+    let code = or_empty("  ", step.code.as_deref());
+    let id = or_empty("  RequestId ", step.request_id.as_deref());
+    format!("    +{:.3} s  {}  {duration}{code}{id}", step.after, step.name)
 }
 
-fn step_line(step: &StepRecord) -> String {
-    let duration = match step.seconds {
-        Some(seconds) => format!("{seconds:.3} s"),
-        None => "running".to_owned(),
-    };
-    let code = step.code.as_deref();
-    let code = code.map(|code| format!("  {code}")).unwrap_or_default();
-    let id = step.request_id.as_deref();
-    let id = id.map(|id| format!("  RequestId {id}")).unwrap_or_default();
-    format!("+{:.3} s  {}  {duration}{code}{id}", step.after, step.name)
+fn duration(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "running".to_owned(), |seconds| format!("{seconds:.3} s"))
 }
 
 /// The timeline as one JSON object.
@@ -132,8 +100,8 @@ pub(super) fn json(timeline: &Timeline) -> Value {
     json!({
         "volume": timeline.volume,
         "disk": timeline.disk,
-        "persistentVolume": timeline.persistent_volume,
-        "claim": timeline.claim,
+        "persistentVolume": timeline.found.persistent_volume,
+        "claim": timeline.claim(),
         "cloud": timeline.cloud,
         "entries": timeline.entries,
         "obstacles": timeline.obstacles,

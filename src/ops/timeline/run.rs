@@ -8,8 +8,8 @@ use super::render::{json, text};
 use crate::base::{Clock, SystemClock, join_all};
 use crate::cli::{InvalidSettings, OutputFormat};
 use crate::cluster::Cluster;
-use crate::cluster::driver_pods::DriverPod;
-use crate::cluster::driver_status::{CONTROLLER, DriverStatus, NODE, NodeStatus};
+use crate::cluster::driver_pods::{CONTROLLER, DriverPod, NODE};
+use crate::cluster::node_status::NodeStatus;
 use crate::cluster::volume_history::VolumeHistory;
 use crate::cluster::workload::Workload;
 use crate::ops::{print, process, process_client};
@@ -65,23 +65,18 @@ async fn read_urls(args: &Flags, timeline: &mut Timeline) -> anyhow::Result<()> 
 async fn read_cluster(args: &Flags, timeline: &mut Timeline) -> anyhow::Result<()> {
     let cluster = args.processes.cluster.require().await?;
     let recorded = VolumeHistory::read(&cluster, &args.processes.driver.driver_name, &args.volume).await;
-    match recorded {
-        Ok(history) => timeline.add_kubernetes(&history),
-        Err(error) => timeline.unavailable.push(error.for_user()),
+    if let Some(history) = timeline.available(recorded) {
+        timeline.add_kubernetes(history);
     }
-    let driver = match DriverStatus::read(&cluster, args.processes.namespace.as_deref()).await {
-        Ok(driver) => driver,
-        Err(error) => {
-            timeline.unavailable.push(error.for_user());
-            return Ok(());
-        }
+    let pods = DriverPod::list(&cluster, args.processes.namespace.as_deref()).await;
+    let Some(pods) = timeline.available(pods) else {
+        return Ok(());
     };
-    find_obstacles(&cluster, args, &driver, timeline).await;
-    if driver.pods.is_empty() {
-        let problem = "no pod has the label app.kubernetes.io/name=diskplugin and the flag --http-address";
+    find_obstacles(&cluster, args, &pods, timeline).await;
+    if !pods.iter().any(DriverPod::has_pages) {
+        let problem = "no pod has the label app.kubernetes.io/name=diskplugin and the flag --http-address, and runs";
         timeline.unavailable.push(problem.to_owned());
     }
-    let pods = driver.pods;
     let pods = relevant(pods, timeline);
     let keys = timeline.keys();
     let pages = join_all(pods.iter().map(|pod| read_pod(&cluster, pod, &keys))).await;
@@ -95,55 +90,50 @@ async fn read_cluster(args: &Flags, timeline: &mut Timeline) -> anyhow::Result<(
     Ok(())
 }
 
-/// Finds out why no call for the volume can succeed, or none is made.
-async fn find_obstacles(cluster: &Cluster, args: &Flags, driver: &DriverStatus, timeline: &mut Timeline) {
-    let mut obstacles = Vec::new();
+/// Adds the reasons why no call for the volume can succeed, or none is made.
+async fn find_obstacles(cluster: &Cluster, args: &Flags, pods: &[DriverPod], timeline: &mut Timeline) {
     let name = &args.processes.driver.driver_name;
-    if !driver.controllers.iter().any(|pod| pod.is_ready) {
+    let of = |component: &str| pods.iter().filter(|pod| pod.component == component).collect::<Vec<_>>();
+    let (controllers, plugins) = (of(CONTROLLER), of(NODE));
+    if !controllers.iter().any(|pod| pod.is_ready) {
         let namespace = args.processes.namespace.as_deref();
-        let deployments = Workload::deployments(cluster, name, namespace).await;
+        let deployments = Workload::list(cluster, "deployments", name, namespace).await;
         let deployments = timeline.available(deployments).unwrap_or_default();
-        obstacles.extend(no_controller(&driver.controllers, &deployments));
+        timeline
+            .obstacles
+            .push(no_controller(controllers.first().copied(), deployments.first()));
     }
     let own = timeline.nodes();
-    if own.is_empty() && timeline.zones.is_none() {
-        timeline.obstacles.extend(obstacles);
+    if own.is_empty() && timeline.found.zones.is_none() {
         return;
     }
     if let Some(nodes) = timeline.available(NodeStatus::list(cluster, name).await) {
-        obstacles.extend(
-            own.iter()
-                .filter_map(|node| node_obstacle(node, &nodes, &driver.node_plugins)),
-        );
-        let zones = timeline.zones.as_ref();
-        obstacles.extend(zones.and_then(|zones| no_node_in_zone(zones, &nodes)));
+        let found = own.iter().filter_map(|node| node_obstacle(node, &nodes, &plugins));
+        timeline.obstacles.extend(found);
+        let zones = timeline
+            .found
+            .zones
+            .as_ref()
+            .and_then(|zones| no_node_in_zone(zones, &nodes));
+        timeline.obstacles.extend(zones);
     }
-    timeline.obstacles.extend(obstacles);
 }
 
 /// The controllers, and the nodes of the volume, or some if these are unknown.
-fn relevant(pods: Vec<DriverPod>, timeline: &Timeline) -> Vec<DriverPod> {
-    let own = timeline.nodes();
-    let is_own = |pod: &DriverPod| {
-        let node = pod.node.as_ref();
-        node.is_some_and(|node| own.contains(node))
-    };
-    let (controllers, nodes): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod.component == CONTROLLER);
-    let nodes = nodes
-        .into_iter()
-        .filter(|pod| own.is_empty() || is_own(pod))
-        .take(MAX_NODES);
-    controllers.into_iter().chain(nodes).collect()
+fn relevant(mut pods: Vec<DriverPod>, timeline: &Timeline) -> Vec<DriverPod> {
+    let (own, mut nodes) = (timeline.nodes(), 0..MAX_NODES);
+    let is_own = |pod: &DriverPod| own.is_empty() || pod.node.as_ref().is_some_and(|node| own.contains(node));
+    pods.retain(|pod| pod.has_pages() && (pod.component == CONTROLLER || is_own(pod) && nodes.next().is_some()));
+    pods
 }
 
 /// The page of the first key for which the pod has a history.
 async fn read_pod(cluster: &Cluster, pod: &DriverPod, keys: &[String]) -> Result<Option<String>, String> {
     for key in keys {
         let page = pod.page(cluster, &process::history(key)).await;
-        match page {
-            Ok(Some(text)) => return Ok(Some(text)),
-            Ok(None) => {}
-            Err(error) => return Err(error.for_user()),
+        let page = page.map_err(|error| error.for_user())?;
+        if page.is_some() {
+            return Ok(page);
         }
     }
     Ok(None)
@@ -151,10 +141,10 @@ async fn read_pod(cluster: &Cluster, pod: &DriverPod, keys: &[String]) -> Result
 
 /// Adds the page of a process, which may have no history of the volume.
 fn add(timeline: &mut Timeline, source: &str, page: Result<Option<String>, String>) {
-    let read = page.and_then(|page| match page.as_deref().map(serde_json::from_str::<History>) {
-        None => Ok(None),
-        Some(Ok(history)) => Ok(Some(history)),
-        Some(Err(error)) => Err(format!("the history of {source} is unreadable: {error}")),
+    let parse = |text: String| serde_json::from_str::<History>(&text);
+    let read = page.and_then(|page| {
+        let history = page.map(parse).transpose();
+        history.map_err(|error| format!("the history of {source} is unreadable: {error}"))
     });
     match read {
         Ok(history) => {

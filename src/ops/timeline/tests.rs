@@ -104,7 +104,7 @@ fn a_later_warning_of_kubernetes_is_the_conclusion_of_a_successful_call() {
         "{}",
         timeline.conclusion()
     );
-    timeline.add_kubernetes(&VolumeHistory {
+    timeline.add_kubernetes(VolumeHistory {
         claim: Some(("default".to_owned(), "data".to_owned())),
         events: vec![VolumeEvent {
             time: Some(at(60)),
@@ -170,12 +170,12 @@ fn events_that_only_wait_do_not_hide_the_warning_before_them() {
     let warning = event(10, "FailedScheduling", true, "1 node(s) exceed max volume count");
     let waiting = event(20, "WaitForPodScheduled", false, "waiting for pod db-0");
     let mut timeline = Timeline::new("default/data", at(100));
-    timeline.add_kubernetes(&recorded(vec![waiting.clone()]));
+    timeline.add_kubernetes(recorded(vec![waiting.clone()]));
     assert!(timeline.conclusion().contains("WaitForPodScheduled for Pod/db-0"));
     timeline.obstacles = vec!["No controller runs.".to_owned()];
     assert_eq!(timeline.conclusion(), "No controller runs.");
     timeline.obstacles.clear();
-    timeline.add_kubernetes(&recorded(vec![warning.clone()]));
+    timeline.add_kubernetes(recorded(vec![warning.clone()]));
     assert_eq!(
         timeline.conclusion(),
         "Kubernetes reports FailedScheduling for Pod/db-0: 1 node(s) exceed max volume count. The nodes have reached their \
@@ -183,7 +183,7 @@ fn events_that_only_wait_do_not_hide_the_warning_before_them() {
     );
     let success = event(15, "SuccessfulAttachVolume", false, "attached");
     let mut timeline = Timeline::new("default/data", at(100));
-    timeline.add_kubernetes(&recorded(vec![warning, success]));
+    timeline.add_kubernetes(recorded(vec![warning, success]));
     assert!(!timeline.conclusion().contains("FailedScheduling"));
 }
 
@@ -218,7 +218,7 @@ fn a_message_without_advice_gets_it() {
 #[test]
 fn a_claim_that_does_not_exist_is_named() {
     let mut timeline = Timeline::new("default/date", at(0));
-    timeline.add_kubernetes(&VolumeHistory::default());
+    timeline.add_kubernetes(VolumeHistory::default());
     assert!(
         timeline
             .conclusion()

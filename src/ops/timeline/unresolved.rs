@@ -33,11 +33,7 @@ impl Timeline {
 /// Whether both are the same call of the same volume to the same node.
 fn is_same(a: &Sourced<'_>, b: &Sourced<'_>) -> bool {
     // The controller can be another replica.
-    a.1.method == b.1.method && a.1.node == b.1.node && (!is_of_node(a.1) || a.0 == b.0)
-}
-
-fn is_of_node(call: &CallRecord) -> bool {
-    call.method.starts_with("Node")
+    a.1.method == b.1.method && a.1.node == b.1.node && (!a.1.method.starts_with("Node") || a.0 == b.0)
 }
 
 /// Whether the failure no longer matters after this call.

@@ -127,13 +127,18 @@ async fn the_archive_of_a_cluster_has_the_objects_of_the_driver_and_no_secret() 
         }
         assert!(!members.contains_key(&format!("{folder}/log-mesh.txt")));
         let report: Value = serde_json::from_str(text("pod.json")).unwrap();
-        let env = json!({"DISKPLUGIN_ZONE": "cn-beijing-b", "DISKPLUGIN_TOKEN": null, "OTHER": null});
-        assert_eq!(report["containers"][0]["env"], env);
-        let args = &report["containers"][0]["args"];
+        let containers = &report["spec"]["containers"];
+        let env = json!([
+            {"name": "DISKPLUGIN_ZONE", "value": "cn-beijing-b"},
+            {"name": "DISKPLUGIN_TOKEN", "value": "[not included]"},
+            {"name": "OTHER", "value": "[not included]"},
+        ]);
+        assert_eq!(containers[0]["env"], env);
+        let args = &containers[0]["args"];
         assert_eq!(args[1], "--http-address=0.0.0.0:9808");
         assert_eq!(args[2], "--password=[not included]");
-        assert_eq!(report["containers"][1]["args"][0], "--worker-threads=100");
-        assert_eq!(report["containers"][1]["image"], "r/csi-attacher:v4");
+        assert_eq!(containers[1]["args"][0], "--worker-threads=100");
+        assert_eq!(containers[1]["image"], "r/csi-attacher:v4");
     }
     let classes = &members["objects/storageclasses.json"];
     assert_has(classes, &["own", "cloud_essd", "[not included]"]);

@@ -3,39 +3,6 @@
 use super::*;
 
 #[test]
-fn parameters_for_the_sidecars_must_be_known_in_exact_case() {
-    for (key, expected) in [
-        ("csi.storage.k8s.io/fstype", true),
-        ("csi.storage.k8s.io/node-stage-secret-name", true),
-        ("csi.storage.k8s.io/secret-namespace", true),
-        ("csi.storage.k8s.io/snapshotter-secret-name", false),
-        ("csi.storage.k8s.io/node-stage-secret", false),
-        ("csi.storage.k8s.io/fsType", false),
-        ("csi.storage.k8s.io/foo", false),
-    ] {
-        let found = explained(&class(&format!("{key}: xfs"), "")).remove(0);
-        let problems = fields(&found);
-        assert_eq!(problems.is_empty(), expected, "{key}: {problems:?}");
-        if !expected {
-            assert_eq!(problems, [format!("parameters.{key}")]);
-        }
-    }
-    let snapshots = |kind: &str, group: &str, key: &str| {
-        let text = format!(
-            "apiVersion: {group}/v1\nkind: {kind}\nmetadata: {{name: s}}\ndriver: diskplugin.csi.example\n\
-             deletionPolicy: Delete\nparameters: {{csi.storage.k8s.io/{key}: x}}\n"
-        );
-        fields(&explained(&text)[0]).len()
-    };
-    let of_group = ("VolumeGroupSnapshotClass", "groupsnapshot.storage.k8s.io");
-    let of_one = ("VolumeSnapshotClass", "snapshot.storage.k8s.io");
-    assert_eq!(snapshots(of_one.0, of_one.1, "snapshotter-secret-name"), 0);
-    assert_eq!(snapshots(of_one.0, of_one.1, "fstype"), 1);
-    assert_eq!(snapshots(of_group.0, of_group.1, "group-snapshotter-secret-name"), 0);
-    assert_eq!(snapshots(of_group.0, of_group.1, "snapshotter-secret-name"), 1);
-}
-
-#[test]
 fn a_claim_with_a_selector_is_rejected() {
     let spec = "accessModes: [ReadWriteOnce], resources: {requests: {storage: 40Gi}}, selector: {matchLabels: {a: b}}";
     let found = explained(&(class("type: cloud_essd", "") + &claim(spec))).remove(1);

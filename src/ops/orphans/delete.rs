@@ -6,11 +6,12 @@ use humantime::format_duration;
 use jiff::Timestamp;
 
 use super::classify::age;
-use super::finding::{Class, Finding, Report, ResourceId};
+use super::finding::{Class, Deletion, DeletionResult, Report, ResourceId};
 use super::observe::{Current, ObserveError, Observer};
 use crate::base::Deadline;
 use crate::cluster::volumes::{Resource, Volumes};
 use crate::model::{InstanceId, tag};
+use crate::ops::value_name;
 
 /// Limit of reading one resource.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -18,22 +19,6 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// Limit of deleting it. Short, because Kubernetes was read before: a deletion that the cloud rejects at first must not
 /// succeed later.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What happened to a named resource.
-#[derive(Debug)]
-pub struct Deletion {
-    pub id: ResourceId,
-    pub outcome: Outcome,
-}
-
-#[derive(Debug)]
-pub enum Outcome {
-    Deleted,
-    /// The reason.
-    Refused(String),
-    /// The error, with its causes.
-    Failed(String),
-}
 
 /// The reason not to delete the resource, if there is one.
 pub(super) fn refusal(
@@ -50,11 +35,7 @@ pub(super) fn refusal(
             None => "it has no cluster tag".to_owned(),
         });
     }
-    let resource = Resource {
-        id: id.as_str(),
-        tags: &current.tags,
-        group: tag::group_id(&current.tags, current.group.as_ref()),
-    };
+    let resource = Resource::new(id.as_str(), &current.tags, current.group.as_ref());
     if volumes.uses(&resource) {
         return Some("an object in Kubernetes refers to it".to_owned());
     }
@@ -69,13 +50,13 @@ pub(super) fn refusal(
         let age = age.map_or_else(|| "its age is unknown".to_owned(), |age| format!("it is {age} old"));
         return Some(format!("{age}, and --older-than is {}", format_duration(older_than)));
     }
-    let of_resource = |finding: &&Finding| finding.kind == id.kind() && finding.id == id.as_str();
-    let findings = report.findings.iter().filter(of_resource);
+    let findings = report.findings.iter().filter(|finding| finding.id == id.as_str());
     let classes: Vec<_> = findings.map(|finding| finding.class).collect();
     match classes.as_slice() {
         [Class::Leaked] => None,
         [class, ..] => Some(format!(
-            "it is reported as {class}, and only leaked resources are deleted"
+            "it is reported as {}, and only leaked resources are deleted",
+            value_name(class)
         )),
         [] => Some(
             "the report does not have it: it is younger than --min-age, or was not listed yet; run again later"
@@ -87,13 +68,13 @@ pub(super) fn refusal(
 impl Observer {
     /// Deletes the resource if it is still leaked and older than this.
     pub async fn delete(&self, id: &ResourceId, report: &Report, older_than: Duration) -> Deletion {
-        let outcome = match self.try_delete(id, report, older_than).await {
-            Ok(None) => Outcome::Deleted,
-            Ok(Some(refusal)) => Outcome::Refused(refusal),
-            Err(error) => Outcome::Failed(error.for_user()),
+        let (result, reason) = match self.try_delete(id, report, older_than).await {
+            Ok(None) => (DeletionResult::Deleted, None),
+            Ok(Some(refusal)) => (DeletionResult::Refused, Some(refusal)),
+            Err(error) => (DeletionResult::Failed, Some(error.for_user())),
         };
-        let id = id.clone();
-        Deletion { id, outcome }
+        let id = id.as_str().to_owned();
+        Deletion { id, result, reason }
     }
 
     async fn try_delete(
@@ -119,6 +100,3 @@ impl Observer {
         Ok(None)
     }
 }
-
-#[cfg(test)]
-mod tests;

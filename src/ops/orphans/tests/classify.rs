@@ -1,8 +1,11 @@
 //! Classes of single resources, and properties of all reports.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
-use super::super::fixtures::{HOUR, SNAPSHOT_UID, ago, content, disk, observed, rules, snapshot, volume};
+use super::super::classify::classify;
+use super::super::finding::{Class, Report};
 use super::*;
 use crate::cluster::volumes::Attachment;
 use crate::model::Category;
@@ -45,7 +48,7 @@ fn young_resources_and_those_of_unknown_age_are_only_counted() {
         ..snapshot("s-new")
     });
     let report = report(&observed);
-    assert_eq!((report.findings.len(), report.young), (0, 3));
+    assert_eq!((report.findings.len(), report.younger), (0, 3));
 }
 
 #[test]
@@ -146,16 +149,12 @@ fn attached_disk_that_is_deleted_with_its_instance_is_reported_unless_its_catego
     assert!(!with(&|disk| disk.delete_with_instance = false).contains(&finding));
     assert!(!with(&|disk| disk.category = Category::EphemeralStandard).contains(&finding));
     let mut observed = observed();
-    let row = Box::new(Disk {
+    let row = Disk {
         attachments: vec!["i-1".parse().unwrap()],
         delete_with_instance: true,
         ..disk("d-static")
-    });
-    let presence = Presence::Foreign {
-        row: Some(row),
-        owner: None,
     };
-    observed.others.insert("d-static".to_owned(), presence);
+    observed.others.insert("d-static".to_owned(), foreign(row));
     observed.before.volumes.push(volume("pv", "d-static"));
     observed.after.volumes.push(volume("pv", "d-static"));
     let finding = (Class::DeletedWithInstance, "d-static".to_owned());
@@ -165,15 +164,9 @@ fn attached_disk_that_is_deleted_with_its_instance_is_reported_unless_its_catego
 #[test]
 fn volume_of_a_foreign_or_missing_disk_is_reported_if_it_was_there_in_both_readings() {
     for (presence, class) in [
-        (
-            Presence::Foreign {
-                row: Some(Box::new(disk("d-else"))),
-                owner: Some("c-other".to_owned()),
-            },
-            Some(Class::Foreign),
-        ),
+        (foreign(disk("d-else")), Some(Class::Foreign)),
         (Presence::Absent, Some(Class::Missing)),
-        (Presence::Owned, None),
+        (Presence::Found(current(disk("d-else"), true)), None),
     ] {
         let mut observed = observed();
         observed.others.insert("d-else".to_owned(), presence);
@@ -280,7 +273,7 @@ proptest! {
         });
         let (old, young): (Vec<_>, Vec<_>) = unreferenced.partition(|id| ages[usize::from(**id)] >= 3600);
         prop_assert_eq!(leaked, old.into_iter().map(handle).collect::<BTreeSet<_>>());
-        prop_assert_eq!(report.young, young.len());
+        prop_assert_eq!(report.younger, young.len());
         let strict = Rules { allow_unreferenced: false, ..rules };
         let is_related = owned.is_empty()
             || owned.iter().any(|id| before.contains(id) || after.contains(id) || other.contains(id));

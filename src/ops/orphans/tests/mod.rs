@@ -4,45 +4,34 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::json;
 
 use super::classify::Rules;
-use super::observe::Observed;
+use super::observe::{Current, Observed, Presence};
 use crate::cluster::volumes::{Content, ContentKind, Volume, Volumes};
-use crate::model::{Category, Disk, DiskKind, DiskStatus, Gib, Snapshot, SnapshotStatus, Tags, tag};
+use crate::model::{Disk, Snapshot, Tags, tag};
 
-pub(super) const HOUR: Duration = Duration::from_secs(3600);
+mod classify;
+mod delete;
 
-pub(super) const SNAPSHOT_UID: &str = "0d1c6f0e-9a67-4c79-8f0a-0a4e1f2b3c4d";
+const HOUR: Duration = Duration::from_secs(3600);
 
-pub(super) fn now() -> Timestamp {
+const SNAPSHOT_UID: &str = "0d1c6f0e-9a67-4c79-8f0a-0a4e1f2b3c4d";
+
+fn now() -> Timestamp {
     "2026-05-01T12:00:00Z".parse().unwrap()
 }
 
-pub(super) fn ago(age: Duration) -> Option<Timestamp> {
+fn ago(age: Duration) -> Option<Timestamp> {
     Some(now() - age)
 }
 
-pub(super) fn disk(id: &str) -> Disk {
+fn disk(id: &str) -> Disk {
+    let row = json!({
+        "DiskId": id, "DiskName": "pvc-1", "ZoneId": "cn-beijing-b", "Category": "cloud_essd",
+        "PerformanceLevel": "PL1", "Size": 20, "Status": "Available",
+    });
     Disk {
-        id: id.parse().unwrap(),
-        serial: None,
-        name: "pvc-1".to_owned(),
-        zone: "cn-beijing-b".parse().ok(),
-        category: Category::CloudEssd,
-        performance_level: Some("PL1".to_owned()),
-        provisioned_iops: 0,
-        bursting: false,
-        multi_attach: false,
-        delete_with_instance: false,
-        resource_group: None,
-        size: Gib(20),
-        kind: DiskKind::Data,
-        status: DiskStatus::Available,
-        attachments: Vec::new(),
-        source_snapshot: None,
-        encrypted: false,
-        kms_key: None,
-        locks: Vec::new(),
         tags: Tags::from([
             (tag::CLUSTER.to_owned(), "c-test".to_owned()),
             ("kubernetes.io/created-for/pv/name".to_owned(), "pvc-1".to_owned()),
@@ -50,27 +39,38 @@ pub(super) fn disk(id: &str) -> Disk {
             ("kubernetes.io/created-for/pvc/namespace".to_owned(), "team".to_owned()),
         ]),
         created: ago(2 * HOUR),
-        attached: None,
-        detached: None,
+        ..serde_json::from_value(row).unwrap()
     }
 }
 
-pub(super) fn snapshot(id: &str) -> Snapshot {
+fn snapshot(id: &str) -> Snapshot {
+    let row = json!({
+        "SnapshotId": id, "SnapshotName": "snapshot-1", "SourceDiskSize": 20, "Status": "accomplished",
+        "Available": true,
+    });
     Snapshot {
-        id: id.parse().unwrap(),
-        name: "snapshot-1".to_owned(),
-        source_disk: None,
-        source_size: Gib(20),
-        status: SnapshotStatus::Accomplished,
         created: ago(2 * HOUR),
-        available: true,
-        encrypted: false,
-        group: None,
         tags: Tags::from([(tag::CLUSTER.to_owned(), "c-test".to_owned())]),
+        ..serde_json::from_value(row).unwrap()
     }
 }
 
-pub(super) fn volume(name: &str, handle: &str) -> Volume {
+/// The current state of a disk, without the tag of this cluster unless it is owned.
+fn current(disk: Disk, is_owned: bool) -> Current {
+    Current {
+        tags: if is_owned { disk.tags.clone() } else { Tags::new() },
+        group: None,
+        created: disk.created,
+        is_owned,
+        row: Some(Box::new(disk)),
+    }
+}
+
+fn foreign(disk: Disk) -> Presence {
+    Presence::Found(current(disk, false))
+}
+
+fn volume(name: &str, handle: &str) -> Volume {
     Volume {
         name: name.to_owned(),
         handle: handle.to_owned(),
@@ -80,7 +80,7 @@ pub(super) fn volume(name: &str, handle: &str) -> Volume {
     }
 }
 
-pub(super) fn content(name: &str, handle: Option<&str>) -> Content {
+fn content(name: &str, handle: Option<&str>) -> Content {
     Content {
         kind: ContentKind::Snapshot,
         name: name.to_owned(),
@@ -92,7 +92,7 @@ pub(super) fn content(name: &str, handle: Option<&str>) -> Content {
 }
 
 /// d-used is the disk of a PersistentVolume, before and after.
-pub(super) fn observed() -> Observed {
+fn observed() -> Observed {
     let volumes = Volumes {
         volumes: vec![volume("used", "d-used")],
         ..Volumes::default()
@@ -108,7 +108,7 @@ pub(super) fn observed() -> Observed {
     }
 }
 
-pub(super) fn rules() -> Rules {
+fn rules() -> Rules {
     Rules {
         cluster: "c-test".parse().unwrap(),
         min_age: HOUR,

@@ -1,7 +1,9 @@
-use super::super::fixtures::{HOUR, disk, now, observed, rules, volume};
+//! The guards of a deletion.
+
+use super::super::classify::classify;
+use super::super::delete::refusal;
+use super::super::finding::ResourceId;
 use super::*;
-use crate::model::{Disk, Tags};
-use crate::ops::orphans::classify;
 
 #[test]
 fn each_guard_refuses_a_deletion() {
@@ -9,13 +11,7 @@ fn each_guard_refuses_a_deletion() {
     observed.disks.push(disk("d-lost"));
     let report = classify(&observed, &rules()).unwrap();
     let lost = disk("d-lost");
-    let current = Current {
-        tags: lost.tags.clone(),
-        group: None,
-        created: lost.created,
-        is_owned: true,
-        row: Some(Box::new(lost.clone())),
-    };
+    let current = super::current(lost.clone(), true);
     let judge = |id: &str, current: &Current, volumes: &Volumes, older_than| {
         let id: ResourceId = id.parse().unwrap();
         refusal(&id, current, volumes, &report, older_than, now())
