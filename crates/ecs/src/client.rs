@@ -176,8 +176,8 @@ fn paged(request: &impl Serialize) -> Value {
     with(request, json!({"MaxResults": 100}))
 }
 
-/// Each row: the method, its request and result; the action, its parameters as JSON, and the conversion of the response.
-/// With `poll by`, a request with ids has the priority of a poll.
+/// Each row: the method, its request and result; the action, its parameters as JSON, and the conversion of the
+/// response. With `poll by`, a request with ids has the priority of a poll.
 macro_rules! actions {
     ($($(#[$doc:meta])* $method:ident($request:ty $(, poll by $ids:ident)?) -> $result:ty:
         $action:literal $params:expr, $read:expr;)*) => {

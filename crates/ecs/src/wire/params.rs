@@ -7,8 +7,8 @@ use serde_json::Value;
 
 pub type Params = BTreeMap<String, String>;
 
-/// The members of a request as parameters, nested ones as `Name.1` or `Tag.1.Key`. Without those that are null or false:
-/// the API rejects some empty parameters.
+/// The members of a request as parameters, nested ones as `Name.1` or `Tag.1.Key`. Without those that are null or
+/// false: the API rejects some empty parameters.
 ///
 /// # Panics
 /// If the request is not an object.
