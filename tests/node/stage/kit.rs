@@ -31,7 +31,7 @@ impl Deref for World {
 }
 
 impl World {
-    /// Creates a disk that is not attached. Returns `None` and prints the reason if this machine cannot run these tests.
+    /// Creates a disk that is not attached. Returns `None` and prints the reason if this machine cannot run the tests.
     pub(crate) async fn detached() -> Option<Self> {
         static CREATED: AtomicU32 = AtomicU32::new(0);
         let tools = "command -v strace mkfs.ext4 mkfs.xfs mkfs.btrfs debugfs xfs_db";
