@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::{Deadline, SystemClock};
-use diskplugin::model::{Category, ClientToken, Gib, Tags, tag};
+use diskplugin::model::{Category, ClientToken, DiskId, Gib, InstanceId, Tags, tag};
 use ecs::credential::Credentials;
 use ecs::sign::Scheme;
-use ecs::{Client, CreateDisk, ServerClock, Settings};
+use ecs::{AttachDisk, Client, CreateDisk, CreateSnapshot, DetachDisk, ServerClock, Settings};
 
 use super::fake::{Fake, KEY, SECRET, ZONE};
 
@@ -40,6 +40,35 @@ pub(crate) fn essd(name: &str) -> CreateDisk {
         kms_key: None,
         tags: Tags::new(),
         token: ClientToken::derive("CreateDisk", [name]),
+    }
+}
+
+pub(crate) fn attach_to(disk: &DiskId, instance: &InstanceId) -> AttachDisk {
+    AttachDisk {
+        disk: disk.clone(),
+        instance: instance.clone(),
+        force: false,
+        delete_with_instance: false,
+    }
+}
+
+pub(crate) fn detach_from(disk: &DiskId, instance: &InstanceId) -> DetachDisk {
+    DetachDisk {
+        disk: disk.clone(),
+        instance: instance.clone(),
+        delete_with_instance: false,
+    }
+}
+
+/// A request for a snapshot; the name determines the token.
+pub(crate) fn snapshot_of(disk: &DiskId, name: &str) -> CreateSnapshot {
+    CreateSnapshot {
+        disk: disk.clone(),
+        name: name.to_owned(),
+        retention_days: None,
+        resource_group: None,
+        tags: Tags::new(),
+        token: ClientToken::derive("CreateSnapshot", [name]),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Requests of the callers, the responses, and their times: the state_reader of the cloud is held against it.
+//! Requests of the callers, the responses, and their times, with which the state of the cloud is compared.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -52,13 +52,13 @@ async fn forward(client: TcpStream, server: SocketAddr, memory: &Mutex<Vec<u8>>)
                 return Ok(());
             }
             let read = &buffer[..count];
-            memory.lock().expect("nobody panics with it").extend_from_slice(read);
+            memory.lock().expect("not poisoned").extend_from_slice(read);
             to_server.write_all(read).await?;
         }
     };
-    let answers = async { copy(&mut from_server, &mut to_client).await.map(|_| ()) };
+    let responses = async { copy(&mut from_server, &mut to_client).await.map(|_| ()) };
     tokio::select! {
         ended = requests => ended,
-        ended = answers => ended,
+        ended = responses => ended,
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::page::{files_below, read};
 use crate::report;
-use crate::use_cases::{at, class_problems, objects};
+use crate::use_cases::{at, class_problems, objects, unknown_fields};
 
 /// The objects of an example.
 fn example(name: &str) -> Vec<Value> {
@@ -74,9 +74,25 @@ fn the_examples_show_both_policies_and_both_bindings() {
 }
 
 #[test]
-fn a_parameter_that_is_no_string_is_rejected_as_in_kubernetes() {
-    let text = read("examples/storageclass.yaml").replace("\"false\"", "false");
-    assert!(objects(&text).iter().any(|class| !class_problems(class).is_empty()));
+fn a_parameter_that_is_not_a_string_and_an_unknown_field_are_rejected_as_in_kubernetes() {
+    let text = read("examples/storageclass.yaml");
+    for (valid, invalid) in [
+        ("\"false\"", "false"),
+        ("  name:", "  nam:"),
+        ("parameters:", "parameter:"),
+    ] {
+        assert!(text.contains(valid), "{valid}");
+        let classes = objects(&text.replace(valid, invalid));
+        assert!(
+            classes.iter().any(|class| !class_problems(class).is_empty()),
+            "{invalid}"
+        );
+    }
+    let claim = &example("expansion")[0];
+    assert_eq!(
+        unknown_fields(claim, "apiVersion kind metadata metadata.name spec").len(),
+        6
+    );
 }
 
 #[test]
@@ -86,7 +102,13 @@ fn claims_name_classes_and_claims_of_the_examples() {
         assert_eq!(claims.len(), 1, "{name}");
         claims.remove(0)
     });
+    let fields = "
+        apiVersion kind metadata metadata.name spec spec.storageClassName spec.volumeAttributesClassName
+        spec.accessModes spec.dataSource spec.dataSource.kind spec.dataSource.name
+        spec.resources spec.resources.requests spec.resources.requests.storage
+    ";
     for claim in [&resized, &clone] {
+        report(unknown_fields(claim, fields));
         assert_eq!(at(claim, "/apiVersion"), Some("v1"));
         assert_eq!(at(claim, "/kind"), Some("PersistentVolumeClaim"));
         assert!(

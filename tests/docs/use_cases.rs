@@ -80,6 +80,24 @@ const CLASSES: [(&str, &str, &str, &str); 4] = [
     ),
 ];
 
+/// The fields of an object that are not among the expected ones, by their paths: `spec.resources`.
+pub(crate) fn unknown_fields(object: &Value, expected: &str) -> Vec<String> {
+    fn collect(object: &Value, prefix: &str, paths: &mut Vec<String>) {
+        for (key, value) in object.as_object().into_iter().flatten() {
+            let path = format!("{prefix}{key}");
+            collect(value, &format!("{path}."), paths);
+            paths.push(path);
+        }
+    }
+    let mut paths = Vec::new();
+    collect(object, "", &mut paths);
+    paths.retain(|path| !expected.split_whitespace().any(|known| known == path));
+    paths
+        .iter()
+        .map(|path| format!("unknown field {path} in {object}"))
+        .collect()
+}
+
 /// The reasons for which Kubernetes or the driver would reject a class; empty for other objects.
 pub(crate) fn class_problems(object: &Value) -> Vec<String> {
     let (kind, name) = (at(object, "/kind").unwrap(), at(object, "/metadata/name"));
@@ -100,6 +118,7 @@ pub(crate) fn class_problems(object: &Value) -> Vec<String> {
         .keys()
         .filter(|key| !known.contains(&key.as_str()));
     problems.extend(unknown.map(|key| format!("{name:?}: unknown field {key}")));
+    problems.extend(unknown_fields(&object["metadata"], "name"));
     let parameters = object
         .get("parameters")
         .and_then(Value::as_object)

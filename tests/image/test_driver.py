@@ -1,4 +1,4 @@
-"""The programs of the image start in it, in the roles that the chart has."""
+"""The programs of the image start in it, in the roles of the chart."""
 
 import os
 import re
@@ -42,7 +42,7 @@ class Started(unittest.TestCase):
         cls.box = Box()
         cls.addClassCleanup(cls.box.close)
 
-    def test_it_tells_its_version_as_both_users(self):
+    def test_it_prints_its_version_as_both_users(self):
         for user in ("0:0", NONROOT):
             for program in ("diskplugin", *PROGRAMS.values()):
                 done = self.box.run(program, "--version", user=user)
@@ -72,10 +72,10 @@ class Started(unittest.TestCase):
         self.assertTrue(archive in data["diskplugin"])
         self.assertFalse(archive in data["diskplugin-controller"])
 
-    def test_the_controller_serves_as_nobody_in_particular_and_stops_when_told(self):
+    def test_the_controller_serves_as_an_unprivileged_user_and_stops_on_sigterm(self):
         self.serve("controller", NONROOT)
 
-    def test_the_node_serves_as_root_and_stops_when_told(self):
+    def test_the_node_serves_as_root_and_stops_on_sigterm(self):
         self.serve("node", "0:0")
 
     def serve(self, role: str, user: str) -> None:

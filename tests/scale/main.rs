@@ -1,5 +1,5 @@
-//! The bench `scale` with small fleets, held to bounds: describes per volume, growth, lateness, memory of the idle
-//! controller, and the state of the cloud in the end.
+//! The bench `scale` with small fleets and bounds: describes per volume, growth, delays, memory of the idle controller,
+//! and the state of the cloud at the end.
 #![cfg(feature = "mock-cloud")]
 
 #[path = "../../benches/scale/day.rs"]
@@ -45,7 +45,7 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 #[track_caller]
-fn is_right(figures: &Figures) {
+fn assert_correct(figures: &Figures) {
     println!("{figures}");
     assert!(figures.wrong.is_empty(), "{:#?}", figures.wrong);
 }
@@ -55,7 +55,7 @@ async fn calls_grow_no_faster_than_volumes_and_describes_are_shared() {
     let _alone = ALONE.lock().await;
     let (small, large) = (growth::run(400).await.1, growth::run(1600).await.1);
     for figures in [&small, &large] {
-        is_right(figures);
+        assert_correct(figures);
         // One CreateDisk and one AttachDisk per volume.
         let orders = figures.count(|action| !action.starts_with("Describe"));
         assert_eq!(orders, 2 * figures.volumes as u64);
@@ -72,16 +72,16 @@ async fn calls_grow_no_faster_than_volumes_and_describes_are_shared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn volumes_move_at_once_and_outlive_the_leader_without_leaks_and_duplicates() {
+async fn volumes_move_in_parallel_and_after_a_kill_of_the_leader_without_leaks_and_duplicates() {
     let _alone = ALONE.lock().await;
     let (mut fleet, figures) = growth::run(400).await;
-    is_right(&figures);
+    assert_correct(&figures);
     let moved = reschedule::run(&mut fleet, 200).await;
-    is_right(&moved);
+    assert_correct(&moved);
     assert_eq!(moved.count(|action| action == "DetachDisk"), 200);
     assert_eq!(moved.count(|action| action == "AttachDisk"), 200);
     let taken_over = leader::run(&mut fleet, 200).await;
-    is_right(&taken_over);
+    assert_correct(&taken_over);
     // The leader was killed while volumes moved.
     let completed = taken_over.notes["volumes with a completed step at the kill"];
     assert!((1.0..200.0).contains(&completed), "{completed}");
@@ -89,11 +89,11 @@ async fn volumes_move_at_once_and_outlive_the_leader_without_leaks_and_duplicate
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_zone_that_fails_costs_the_others_nothing_and_few_calls() {
+async fn a_failed_zone_delays_no_other_zone_and_costs_few_calls() {
     let _alone = ALONE.lock().await;
     let (mut fleet, _) = growth::run(400).await;
     let outage = outage::run(&mut fleet, 100).await;
-    is_right(&outage);
+    assert_correct(&outage);
     // Orders that an instance refuses are repeated every eight seconds, whatever number of volumes wait for it.
     let refused = outage.calls["DetachDisk"].1;
     assert!(refused <= 2 * 600 / 8 * 7, "{outage}");
@@ -107,10 +107,10 @@ async fn a_zone_that_fails_costs_the_others_nothing_and_few_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quota_is_hardly_exceeded_by_a_load_below_it_and_a_burst_above_it() {
+async fn a_load_below_the_quota_and_bursts_above_it_are_rarely_throttled() {
     let _alone = ALONE.lock().await;
     let day = day::run(Duration::from_mins(20)).await;
-    is_right(&day);
+    assert_correct(&day);
     assert!(day.throttled <= 100, "{day}");
     assert!(day.calls_per_volume() <= 6.0, "{day}");
     let minute = day.rpcs.values().all(|rpc| rpc.times.p99 <= 150.0);
@@ -121,7 +121,7 @@ async fn a_quota_is_hardly_exceeded_by_a_load_below_it_and_a_burst_above_it() {
 async fn the_comparison_finds_a_leak_a_lost_disk_and_a_disk_on_another_node() {
     let _alone = ALONE.lock().await;
     let (mut fleet, figures) = growth::run(60).await;
-    is_right(&figures);
+    assert_correct(&figures);
     let unknown = fleet.volumes.pop().unwrap();
     let leak = format!("{} is leaked", unknown.id);
     assert_eq!(proof::compare(&fleet).await, std::slice::from_ref(&leak));

@@ -45,8 +45,8 @@ class Story:
 
     def disk(self, disk):
         ids = json.dumps([disk])
-        answer = self.sdk.call("DescribeDisks", RegionId=REGION, DiskIds=ids)
-        rows = answer["Disks"]["Disk"]
+        response = self.sdk.call("DescribeDisks", RegionId=REGION, DiskIds=ids)
+        rows = response["Disks"]["Disk"]
         self.assertLessEqual(len(rows), 1)
         return rows[0] if rows else None
 
@@ -59,8 +59,8 @@ class Story:
 
     def snapshot(self, snapshot):
         ids = json.dumps([snapshot])
-        answer = self.sdk.call("DescribeSnapshots", RegionId=REGION, SnapshotIds=ids)
-        rows = answer["Snapshots"]["Snapshot"]
+        response = self.sdk.call("DescribeSnapshots", RegionId=REGION, SnapshotIds=ids)
+        rows = response["Snapshots"]["Snapshot"]
         return rows[0] if rows else None
 
     def test_lifecycle_of_a_disk(self):
@@ -78,8 +78,8 @@ class Story:
         self.assertEqual(row["InstanceId"], NODE)
         self.assertEqual(row["Attachments"]["Attachment"][0]["InstanceId"], NODE)
 
-        answer = self.sdk.call("CreateSnapshot", DiskId=disk, SnapshotName="one", Tag=tags)
-        snapshot = answer["SnapshotId"]
+        response = self.sdk.call("CreateSnapshot", DiskId=disk, SnapshotName="one", Tag=tags)
+        snapshot = response["SnapshotId"]
         row = wait_for("the snapshot", lambda: self.done(snapshot))
         self.assertEqual((row["Progress"], row["Available"], row["SourceDiskId"]), ("100%", True, disk))
         self.assertRegex(row["CreationTime"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
@@ -123,12 +123,12 @@ class Story:
         self.sdk.call(
             "TagResources", RegionId=REGION, ResourceType="disk", ResourceId=[disk], Tag=tag
         )
-        answer = self.sdk.call("DescribeDisks", RegionId=REGION, Tag=tag)
-        self.assertEqual([row["DiskId"] for row in answer["Disks"]["Disk"]], [disk])
+        response = self.sdk.call("DescribeDisks", RegionId=REGION, Tag=tag)
+        self.assertEqual([row["DiskId"] for row in response["Disks"]["Disk"]], [disk])
         self.assertEqual(self.disk(other)["Tags"]["Tag"], [])
         of_disk = {"RegionId": REGION, "ResourceType": "disk", "ResourceId": [disk]}
-        answer = self.sdk.call("ListTagResources", **of_disk)
-        (row,) = answer["TagResources"]["TagResource"]
+        response = self.sdk.call("ListTagResources", **of_disk)
+        (row,) = response["TagResources"]["TagResource"]
         self.assertEqual((row["ResourceId"], row["TagKey"]), (disk, "found-by"))
         self.sdk.call("UntagResources", TagKey=["found-by"], **of_disk)
         self.assertEqual(self.disk(disk)["Tags"]["Tag"], [])
@@ -142,12 +142,12 @@ class Story:
                 "ModifyDiskSpec", DiskId=disk, DiskCategory="cloud_auto", DryRun=True
             ),
         )  # fmt: skip
-        answer = self.sdk.call("ModifyDiskSpec", DiskId=disk, DiskCategory="cloud_auto")
-        task = answer["TaskId"]
+        response = self.sdk.call("ModifyDiskSpec", DiskId=disk, DiskCategory="cloud_auto")
+        task = response["TaskId"]
 
         def look():
-            answer = self.sdk.call("DescribeTasks", RegionId=REGION, TaskIds=task)
-            (row,) = answer["TaskSet"]["Task"]
+            response = self.sdk.call("DescribeTasks", RegionId=REGION, TaskIds=task)
+            (row,) = response["TaskSet"]["Task"]
             return row if row["TaskStatus"] == "Finished" else None
 
         self.assertEqual(wait_for("the task", look)["TaskId"], task)
@@ -156,8 +156,8 @@ class Story:
     def test_the_health_of_a_disk_is_described(self):
         disk = self.create("healthy")
         self.status(disk, "Available")
-        answer = self.sdk.call("DescribeDisksFullStatus", RegionId=REGION, DiskId=[disk])
-        (row,) = answer["DiskFullStatusSet"]["DiskFullStatusType"]
+        response = self.sdk.call("DescribeDisksFullStatus", RegionId=REGION, DiskId=[disk])
+        (row,) = response["DiskFullStatusSet"]["DiskFullStatusType"]
         self.assertEqual((row["DiskId"], row["Status"]["Name"]), (disk, "Available"))
 
     def test_pages_are_walked_by_token(self):
@@ -165,33 +165,33 @@ class Story:
         seen, token, pages = [], None, 0
         while pages < 10:
             more = {"NextToken": token} if token else {}
-            answer = self.sdk.call(
+            response = self.sdk.call(
                 "DescribeDisks", RegionId=REGION, MaxResults=10,
                 Tag=[{"Key": "page", "Value": "1"}], **more,
             )  # fmt: skip
-            seen += [row["DiskId"] for row in answer["Disks"]["Disk"]]
+            seen += [row["DiskId"] for row in response["Disks"]["Disk"]]
             pages += 1
-            token = answer.get("NextToken")
+            token = response.get("NextToken")
             if not token:
                 break
         self.assertEqual((len(seen), set(seen), pages), (23, made, 3))
-        answer = self.sdk.call("DescribeDisks", RegionId=REGION, PageSize=10, PageNumber=1)
-        self.assertGreaterEqual(answer["TotalCount"], 23)
+        response = self.sdk.call("DescribeDisks", RegionId=REGION, PageSize=10, PageNumber=1)
+        self.assertGreaterEqual(response["TotalCount"], 23)
 
     def test_instances_types_stock_and_regions_are_described(self):
         ids = json.dumps([NODE, "i-nobody"])
-        answer = self.sdk.call("DescribeInstances", RegionId=REGION, InstanceIds=ids)
-        (row,) = answer["Instances"]["Instance"]
+        response = self.sdk.call("DescribeInstances", RegionId=REGION, InstanceIds=ids)
+        (row,) = response["Instances"]["Instance"]
         self.assertEqual((row["InstanceId"], row["ZoneId"], row["Status"]), (NODE, ZONE, "Running"))
-        answer = self.sdk.call("DescribeInstanceTypes", InstanceTypes=["ecs.g6.large"])
-        (kind,) = answer["InstanceTypes"]["InstanceType"]
+        response = self.sdk.call("DescribeInstanceTypes", InstanceTypes=["ecs.g6.large"])
+        (kind,) = response["InstanceTypes"]["InstanceType"]
         self.assertEqual((kind["InstanceTypeId"], kind["DiskQuantity"]), ("ecs.g6.large", 17))
         self.assertIn(kind["NvmeSupport"], ("required", "supported", "unsupported"))
-        answer = self.sdk.call(
+        response = self.sdk.call(
             "DescribeAvailableResource", RegionId=REGION, DestinationResource="DataDisk",
             ResourceType="disk", ZoneId=ZONE,
         )  # fmt: skip
-        (zone,) = answer["AvailableZones"]["AvailableZone"]
+        (zone,) = response["AvailableZones"]["AvailableZone"]
         (resource,) = zone["AvailableResources"]["AvailableResource"]
         offers = {offer["Value"] for offer in resource["SupportedResources"]["SupportedResource"]}
         self.assertIn("cloud_essd", offers)
@@ -274,10 +274,10 @@ class Story:
 
     def test_role_credentials_sign_only_with_their_token(self):
         base = f"http://{self.cloud.address}/imds/{NODE}/latest/meta-data/ram/security-credentials/"
-        with urllib.request.urlopen(base, timeout=PATIENCE) as answer:
-            role = answer.read().decode()
-        with urllib.request.urlopen(base + role, timeout=PATIENCE) as answer:
-            found = json.load(answer)
+        with urllib.request.urlopen(base, timeout=PATIENCE) as response:
+            role = response.read().decode()
+        with urllib.request.urlopen(base + role, timeout=PATIENCE) as response:
+            found = json.load(response)
         key, secret, token = (
             found[name] for name in ("AccessKeyId", "AccessKeySecret", "SecurityToken")
         )

@@ -40,8 +40,8 @@ class OldSdk(Story, unittest.TestCase):
         request.set_action_name("AssumeRole")
         request.add_query_param("RoleArn", "acs:ram::1000000000000001:role/diskplugin")
         request.add_query_param("RoleSessionName", "sdk-test")
-        answer = json.loads(self.sdk.client.do_action_with_exception(request))
-        found = answer["Credentials"]
+        response = json.loads(self.sdk.client.do_action_with_exception(request))
+        found = response["Credentials"]
         keys = (found["AccessKeyId"], found["AccessKeySecret"], found["SecurityToken"])
         assumed = self.Sdk(self.cloud, *keys)
         self.assertIn(REGION, str(assumed.call("DescribeRegions")))

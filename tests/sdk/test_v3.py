@@ -1,4 +1,4 @@
-"""The new SDK against the fake cloud, and the answers against its models."""
+"""The new SDK against the fake cloud, and the responses against its models."""
 
 import typing
 import unittest
@@ -34,11 +34,11 @@ def differs(value, declared, path):
     elif declared is float and type(value) is int:
         return
     elif declared in (str, int, bool, float) and type(value) is not declared:
-        yield f"{path} is {value!r}, which is no {declared.__name__}"
+        yield f"{path} is {value!r}, which is not a {declared.__name__}"
 
 
 def unknown(sent, read, path):
-    """Fields of the answer that the SDK's model does not have."""
+    """Fields of the response that the SDK's model does not have."""
     if isinstance(sent, dict):
         for name, value in sent.items():
             if name not in (read or {}):
@@ -86,9 +86,9 @@ class NewSdk(Story, unittest.TestCase):
             ("DescribeTasks", {"RegionId": REGION}),
             ("DescribeDisksFullStatus", {"RegionId": REGION, "DiskId": [disk]}),
         ]:
-            answer = self.sdk.answer(action, parameters)
-            wrong += drift(answer, action)
-            wrong += (f"{path} is unknown" for path in unknown(self.sdk.body, answer.to_map(), action))
+            response = self.sdk.response(action, parameters)
+            wrong += drift(response, action)
+            wrong += (f"{path} is unknown" for path in unknown(self.sdk.body, response.to_map(), action))
         self.assertEqual(sorted(set(wrong)), [])
         self.sdk.call("DetachDisk", InstanceId=NODE, DiskId=disk)
         self.status(disk, "Available")

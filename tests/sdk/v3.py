@@ -41,15 +41,15 @@ class Sdk:
         self.body = None
         call_api = self.client.call_api
 
-        def listening(*arguments):
-            answer = call_api(*arguments)
-            self.body = answer["body"]
-            return answer
+        def recorded(*arguments):
+            response = call_api(*arguments)
+            self.body = response["body"]
+            return response
 
-        self.client.call_api = listening
+        self.client.call_api = recorded
 
-    def answer(self, action, parameters):
-        """The SDK's own model of the answer."""
+    def response(self, action, parameters):
+        """The response in the SDK's model."""
         request = getattr(models, f"{action}Request")()
         # from_map takes lists of plain objects, which the constructor does not.
         request = request.from_map(parameters)
@@ -63,4 +63,4 @@ class Sdk:
             ) from error
 
     def call(self, action, **parameters):
-        return self.answer(action, parameters).to_map()
+        return self.response(action, parameters).to_map()

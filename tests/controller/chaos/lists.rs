@@ -1,5 +1,4 @@
-//! Somebody who lists the volumes all the time. What a list says was so at its time, or is as old as
-//! reads may be.
+//! Continuous listing of the volumes. Each list must match the state at its time or at most the lag of reads before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +17,7 @@ const PERIOD: Duration = Duration::from_secs(3);
 const SLACK: Duration = Duration::from_millis(1);
 
 /// Lists continuously and records wrong entries.
-pub(crate) async fn look(callers: &Callers, lag: Duration) {
+pub(crate) async fn list_continuously(callers: &Callers, lag: Duration) {
     let mut tick = tokio::time::interval(PERIOD);
     loop {
         tick.tick().await;
@@ -71,7 +70,7 @@ fn compare<'a>(
     for entry in entries {
         let volume = entry.volume.clone().unwrap_or_default();
         if listed.insert(volume.volume_id.clone(), entry).is_some() {
-            wrong.push(format!("{} is told twice", volume.volume_id));
+            wrong.push(format!("{} is listed twice", volume.volume_id));
         }
     }
     for volume in volumes {
@@ -81,19 +80,19 @@ fn compare<'a>(
         let must = volume.created.completed_before(early) && !volume.deleted.started_by(late);
         let Some(entry) = entry else {
             if must {
-                wrong.push(format!("{name} ({id}) is there and not told"));
+                wrong.push(format!("{name} ({id}) exists and is not listed"));
             }
             continue;
         };
         if volume.deleted.completed_before(early) {
-            wrong.push(format!("{name} ({id}) is gone and told"));
+            wrong.push(format!("{name} ({id}) is deleted and listed"));
         }
         let gib = entry.volume.unwrap_or_default().capacity_bytes >> 30;
         let (small, large) = (i64::from(volume.size), volume.larger.map(i64::from));
         let small_is_right = gib == small && !volume.expanded.completed_before(early);
         let large_is_right = Some(gib) == large && volume.expanded.started_by(late);
         if !small_is_right && !large_is_right {
-            wrong.push(format!("{name} ({id}) is told to have {gib} GiB"));
+            wrong.push(format!("{name} ({id}) is listed with {gib} GiB"));
         }
         let nodes = entry.status.unwrap_or_default().published_node_ids;
         let held = volume.published.completed_before(early) && !volume.unpublished.started_by(late);
@@ -104,7 +103,7 @@ fn compare<'a>(
             nodes => nodes == own && !free,
         };
         if !right {
-            wrong.push(format!("{name} ({id}) is told to be on {nodes:?}"));
+            wrong.push(format!("{name} ({id}) is listed on {nodes:?}"));
         }
     }
     wrong

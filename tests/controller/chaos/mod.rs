@@ -1,7 +1,7 @@
-//! Everything goes wrong all the time: calls fail before or after they took effect, connections end,
-//! reads are old. Two hundred volumes with snapshots must live as on a calm day.
+//! Continuous faults: calls fail before or after they take effect, connections end, and reads are stale. The lifecycles
+//! of two hundred volumes with snapshots must end as without faults.
 //!
-//! `CHAOS_SEED=7 cargo test --test controller chaos::` runs with the seeds from 7 on.
+//! `CHAOS_SEED=7 cargo test --test controller chaos::` runs with seeds from 7.
 
 mod lists;
 mod memory;

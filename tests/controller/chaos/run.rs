@@ -1,4 +1,4 @@
-//! One run: a cloud, a controller, its callers, and the judge.
+//! One run: a cloud, a controller, its callers, and the comparison with the expected state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,27 +22,27 @@ use crate::common::sidecar::{Port, RetryPolicy, Sidecar};
 /// The nodes of every run.
 pub(crate) const NODES: usize = 10;
 
-/// Lives at the same time.
-pub(crate) const AT_A_TIME: usize = 50;
+/// Parallel lifecycles.
+pub(crate) const PARALLEL: usize = 50;
 
 /// Faults of the cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Weather {
-    Calm,
-    /// Of all calls, 5 % fail with a 5xx, 2 % by a 500 though they took effect, 2 % find their
-    /// connection reset, and of 2 % the answer is lost.
-    Faults,
-    /// Of all lists, 30 % are up to 2 s old, each by an age of its own.
-    Stale,
+pub(crate) enum Faults {
+    None,
+    /// Of all calls, 5 % fail with a 5xx, 2 % fail with a 500 after they took effect, the connections of 2 % are reset,
+    /// and the responses to 2 % are lost.
+    Calls,
+    /// Of all reads, 30 % are up to 2 s old.
+    StaleReads,
     Both,
 }
 
-impl Weather {
-    fn faults(self) -> Value {
+impl Faults {
+    fn calls(self) -> Value {
         let share = |percent: u8, kind: &str| json!({"action": "*", "percent": percent, "kind": kind});
         match self {
-            Self::Calm | Self::Stale => json!([]),
-            Self::Faults | Self::Both => json!([
+            Self::None | Self::StaleReads => json!([]),
+            Self::Calls | Self::Both => json!([
                 share(3, "internal-error"),
                 share(2, "service-unavailable"),
                 share(2, "internal-error-after"),
@@ -52,27 +52,27 @@ impl Weather {
         }
     }
 
-    /// How old a list may be.
+    /// The maximum age of a read.
     pub(crate) fn lag(self) -> Duration {
         match self {
-            Self::Calm | Self::Faults => Duration::ZERO,
-            Self::Stale | Self::Both => Duration::from_secs(2),
+            Self::None | Self::Calls => Duration::ZERO,
+            Self::StaleReads | Self::Both => Duration::from_secs(2),
         }
     }
 
     fn stale(self) -> Value {
         match self {
-            Self::Calm | Self::Faults => json!({}),
-            Self::Stale | Self::Both => json!({"lag": "0s..2s", "jumping": true, "percent": 30}),
+            Self::None | Self::Calls => json!({}),
+            Self::StaleReads | Self::Both => json!({"lag": "0s..2s", "jumping": true, "percent": 30}),
         }
     }
 
     /// The configuration of the fake cloud.
     pub(crate) fn config(self) -> Value {
         json!({
-            "faults": self.faults(),
+            "faults": self.calls(),
             "stale": self.stale(),
-            // The judge reads all of it.
+            // All calls are compared.
             "rules": {"log_length": 1_000_000},
         })
     }
@@ -88,14 +88,14 @@ pub(crate) struct Outcome {
     pub(crate) findings: Findings,
 }
 
-/// Leads so many lives over this cloud.
+/// Runs the lifecycles of this number of volumes.
 pub(crate) async fn run(
     cloud: &Cloud,
     ecs: Arc<Client>,
     clock: Arc<dyn Clock>,
-    (volumes, weather, patience): (usize, Weather, RetryPolicy),
+    (volumes, faults, retries): (usize, Faults, RetryPolicy),
 ) -> Outcome {
-    cloud.configure(&weather.config()).unwrap();
+    cloud.configure(&faults.config()).unwrap();
     let tasks = Tasks::default();
     let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks);
     let location = DriverLocation {
@@ -110,24 +110,24 @@ pub(crate) async fn run(
     };
     let state_reader: StateReader = Arc::new(move || Box::pin(std::future::ready(state())));
     let callers = Callers {
-        sidecar: Sidecar::new(port, patience),
+        sidecar: Sidecar::new(port, retries),
         recorder: Recorder::new(clock),
         state_reader,
     };
     let nodes: Vec<String> = cloud.nodes().iter().map(|n| n.id.to_string()).collect();
     let plans = (0..volumes).map(|number| Plan::of(number, &nodes)).collect();
     let start = Instant::now();
-    let looking = lists::look(&callers, weather.lag());
-    let living = callers.run_all(plans, AT_A_TIME);
+    let listing = lists::list_continuously(&callers, faults.lag());
+    let lifecycles = callers.run_all(plans, PARALLEL);
     tokio::select! {
         biased;
-        () = living => {}
-        () = looking => unreachable!("it looks for ever"),
+        () = lifecycles => {}
+        () = listing => unreachable!("the listing does not end"),
     }
     let wall = start.elapsed();
     tasks.wait().await;
     // Accepted operations complete.
-    tokio::time::sleep(weather.lag() + Duration::from_secs(1)).await;
+    tokio::time::sleep(faults.lag() + Duration::from_secs(1)).await;
     let counts = cloud.counts();
     let calls = cloud.calls().into_iter().map(|entry| CloudCall {
         at: entry.at,

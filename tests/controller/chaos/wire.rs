@@ -1,5 +1,4 @@
-//! Over HTTP with the real client, in real time: the schedule of repeats, signatures, lost
-//! connections and spoilt JSON are the real ones.
+//! Over HTTP with the real client, in real time, with its retries and signatures, lost connections and invalid JSON.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
@@ -11,12 +10,12 @@ use ecs::sign::Scheme;
 use ecs::{Client, ServerClock, Settings};
 use fake_ecs::{Cloud, Options};
 
-use crate::chaos::run::{NODES, Weather, run};
+use crate::chaos::run::{Faults, NODES, run};
 use crate::common::sidecar::RetryPolicy;
 
 const VOLUMES: usize = 40;
 
-/// Real time passes: shorter pauses than the charts', in the same proportions.
+/// Shorter pauses than those of the charts, in the same proportions.
 const RETRY_POLICY: RetryPolicy = RetryPolicy {
     timeout: Duration::from_secs(20),
     initial: Duration::from_millis(250),
@@ -54,7 +53,7 @@ async fn volumes_survive_faults_and_stale_reads_over_http() {
         clock: ServerClock::new(Arc::clone(&clock)),
     });
     let ecs = Arc::new(client.unwrap());
-    let outcome = run(&cloud, ecs, clock, (VOLUMES, Weather::Both, RETRY_POLICY)).await;
+    let outcome = run(&cloud, ecs, clock, (VOLUMES, Faults::Both, RETRY_POLICY)).await;
     println!(
         "over HTTP: {VOLUMES} volumes in {:.1} s, {} cloud calls; {}\n{}",
         outcome.wall.as_secs_f64(),

@@ -3,21 +3,20 @@
 use crate::contract::world::*;
 
 over_every_connection!(
-    an_attached_disk_has_its_instance,
-    a_disk_is_detaching_until_it_is_available,
+    an_attached_disk_has_its_instance_until_it_is_detached,
     disks_are_listed_by_instance,
     a_disk_in_use_elsewhere_is_a_conflict,
     a_second_attach_of_a_disk_is_rejected,
     one_instance_runs_one_attach_or_detach_at_a_time,
-    an_instance_that_is_allowed_to_attaches_side_by_side,
-    detaching_what_is_free_is_a_conflict_or_not_found,
+    a_permitted_instance_attaches_in_parallel,
+    detaching_a_detached_disk_is_a_conflict_or_not_found,
     unknown_disks_and_instances_are_distinguished,
     a_disk_of_another_zone_is_rejected,
     an_instance_at_its_attach_limit_is_a_quota_error,
 );
 
-pub(crate) async fn an_attached_disk_has_its_instance(ecs: &Client, world: &World) {
-    world.configure(json!({"delays": {"attach": "2s"}}));
+pub(crate) async fn an_attached_disk_has_its_instance_until_it_is_detached(ecs: &Client, world: &World) {
+    world.configure(json!({"delays": {"attach": "2s", "detach": "2s"}}));
     let disk = create_essd(ecs, "held").await;
     attach(ecs, &disk, "i-one").await.unwrap();
     let row = described(ecs, &disk).await.unwrap();
@@ -26,12 +25,6 @@ pub(crate) async fn an_attached_disk_has_its_instance(ecs: &Client, world: &Worl
     let row = described(ecs, &disk).await.unwrap();
     assert!(row.is_in_use_on(&node("i-one")), "{row}");
     assert_eq!(row.attachments.len(), 1);
-}
-
-pub(crate) async fn a_disk_is_detaching_until_it_is_available(ecs: &Client, world: &World) {
-    world.configure(json!({"delays": {"detach": "2s"}}));
-    let disk = create_essd(ecs, "held").await;
-    attach(ecs, &disk, "i-one").await.unwrap();
     detach(ecs, &disk, "i-one").await.unwrap();
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.status, DiskStatus::Detaching);
@@ -50,9 +43,7 @@ pub(crate) async fn disks_are_listed_by_instance(ecs: &Client, _: &World) {
         instance: Some(node("i-one")),
         ..DescribeDisks::default()
     };
-    let page = ecs.describe_disks(deadline(), &query).await.unwrap();
-    let ids: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
-    assert_eq!(ids, [mine]);
+    assert_eq!(listed(ecs, &query).await, [mine]);
 }
 
 pub(crate) async fn a_disk_in_use_elsewhere_is_a_conflict(ecs: &Client, world: &World) {
@@ -73,11 +64,11 @@ pub(crate) async fn a_second_attach_of_a_disk_is_rejected(ecs: &Client, world: &
             "rules": {"alternatives": alternatives}, "delays": {"attach": "2s"}
         }));
         let disk = create_essd(ecs, alternatives).await;
-        let request = attach_to(&disk, "i-one");
-        ecs.attach_disk(deadline(), &request).await.unwrap();
-        expect_error(ecs.attach_disk(deadline(), &request).await, Kind::Conflict);
-        world.pass(2);
-        expect_error(ecs.attach_disk(deadline(), &request).await, Kind::Conflict);
+        attach(ecs, &disk, "i-one").await.unwrap();
+        for _ in 0..2 {
+            expect_error(attach(ecs, &disk, "i-one").await, Kind::Conflict);
+            world.pass(2);
+        }
     }
 }
 
@@ -101,7 +92,7 @@ pub(crate) async fn one_instance_runs_one_attach_or_detach_at_a_time(ecs: &Clien
     }
 }
 
-pub(crate) async fn an_instance_that_is_allowed_to_attaches_side_by_side(ecs: &Client, world: &World) {
+pub(crate) async fn a_permitted_instance_attaches_in_parallel(ecs: &Client, world: &World) {
     world.configure(json!({"rules": {"serial_attach_detach": false}, "delays": {"attach": "2s"}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     attach(ecs, &one, "i-one").await.unwrap();
@@ -112,7 +103,7 @@ pub(crate) async fn an_instance_that_is_allowed_to_attaches_side_by_side(ecs: &C
     }
 }
 
-pub(crate) async fn detaching_what_is_free_is_a_conflict_or_not_found(ecs: &Client, world: &World) {
+pub(crate) async fn detaching_a_detached_disk_is_a_conflict_or_not_found(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "free").await;
     for seed in 0..8 {
         world.configure(json!({"rules": {"alternatives": "seeded"}}));
@@ -129,23 +120,16 @@ pub(crate) async fn unknown_disks_and_instances_are_distinguished(ecs: &Client, 
         (&nothing, "i-one", "InvalidDiskId.NotFound"),
         (&disk, "i-unknown", "InvalidInstanceId.NotFound"),
     ] {
-        assert_eq!(
-            expect_error(attach(ecs, disk, instance).await, Kind::NotFound).code(),
-            Some(code)
-        );
-        assert_eq!(
-            expect_error(detach(ecs, disk, instance).await, Kind::NotFound).code(),
-            Some(code)
-        );
+        assert_rejected(attach(ecs, disk, instance).await, Kind::NotFound, code);
+        assert_rejected(detach(ecs, disk, instance).await, Kind::NotFound, code);
     }
 }
 
 pub(crate) async fn a_disk_of_another_zone_is_rejected(ecs: &Client, _: &World) {
-    let mut far = essd("far");
-    far.zone = Some(zone(FAR_ZONE));
+    let far = essd_with("far", |disk| disk.zone = Some(zone(FAR_ZONE)));
     let disk = create(ecs, &far).await.unwrap();
-    let error = expect_error(attach(ecs, &disk, "i-one").await, Kind::Precondition);
-    assert_eq!(error.code(), Some("ResourcesNotInSameZone"));
+    let rejected = attach(ecs, &disk, "i-one").await;
+    assert_rejected(rejected, Kind::Precondition, "ResourcesNotInSameZone");
     attach(ecs, &disk, "i-far").await.unwrap();
 }
 
@@ -154,7 +138,10 @@ pub(crate) async fn an_instance_at_its_attach_limit_is_a_quota_error(ecs: &Clien
     world.configure(json!({"rules": {"disk_quantity": 2}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     attach(ecs, &one, "i-one").await.unwrap();
-    let error = expect_error(attach(ecs, &two, "i-one").await, Kind::Quota);
-    assert_eq!(error.code(), Some("InstanceDiskLimitExceeded"));
+    assert_rejected(
+        attach(ecs, &two, "i-one").await,
+        Kind::Quota,
+        "InstanceDiskLimitExceeded",
+    );
     assert!(described(ecs, &two).await.unwrap().is_free());
 }

@@ -14,10 +14,10 @@ use crate::contract::world::*;
 const LOST: [&str; 5] = ["reset-after", "truncated", "empty", "html", "internal-error-after"];
 
 /// A server that returns these responses and then success.
-async fn script(answers: Vec<ResponseTemplate>) -> MockServer {
+async fn script(responses: Vec<ResponseTemplate>) -> MockServer {
     let server = MockServer::start().await;
-    for (answer, priority) in answers.into_iter().zip(1..) {
-        let mock = Mock::given(any()).respond_with(answer).up_to_n_times(1);
+    for (response, priority) in responses.into_iter().zip(1..) {
+        let mock = Mock::given(any()).respond_with(response).up_to_n_times(1);
         mock.with_priority(priority).mount(&server).await;
     }
     let success = ResponseTemplate::new(200).set_body_json(json!({"DiskId": "d-1"}));
@@ -71,8 +71,7 @@ async fn a_used_nonce_is_replaced() {
     let server = script(vec![refusal(400, "SignatureNonceUsed")]).await;
     let ecs = caller(&server.uri(), Scheme::V1);
     // Also for calls that are not retried after a lost response: a rejected call had no effect.
-    let request = attach_to(&"d-1".parse().unwrap(), "i-one");
-    ecs.attach_disk(deadline(), &request).await.unwrap();
+    attach(&ecs, &"d-1".parse().unwrap(), "i-one").await.unwrap();
     let requests = server.received_requests().await.unwrap();
     assert_eq!(distinct(&requests, "SignatureNonce"), 2);
 }
@@ -88,44 +87,27 @@ fn one_token(world: &World, action: &str) {
 }
 
 #[tokio::test]
-async fn a_create_with_a_lost_response_is_retried_and_creates_one_disk() {
+async fn a_creation_or_resize_with_a_lost_response_is_retried_and_applied_once() {
     let world = World::open(Connection::HTTP_V1).await;
-    for (index, fault) in LOST.iter().enumerate() {
-        world.configure(json!({"faults": [{"action": "CreateDisk", "kind": fault}]}));
+    let source = create_essd(&world.ecs, "source").await;
+    for ((size, count), fault) in (30..).zip(1..).zip(LOST) {
+        let lose = |action: &str| {
+            world.cloud.clear_calls();
+            world.configure(json!({"faults": [{"action": action, "kind": fault}]}));
+        };
+        lose("CreateDisk");
         let disk = create_essd(&world.ecs, fault).await;
         assert!(described(&world.ecs, &disk).await.is_some());
-        assert_eq!(world.disks(), index + 1, "{fault}");
+        assert_eq!(world.disks(), 1 + count, "{fault}");
         one_token(&world, "CreateDisk");
-    }
-}
-
-#[tokio::test]
-async fn a_snapshot_with_a_lost_response_is_retried_and_created_once() {
-    let world = World::open(Connection::HTTP_V1).await;
-    let disk = create_essd(&world.ecs, "source").await;
-    for (index, fault) in LOST.iter().enumerate() {
-        world.configure(json!({"faults": [{"action": "CreateSnapshot", "kind": fault}]}));
-        let request = snapshot_of(&disk, fault);
-        snapshot(&world.ecs, &request).await.unwrap();
-        assert_eq!(world.snapshots(), index + 1, "{fault}");
+        lose("CreateSnapshot");
+        snapshot(&world.ecs, &snapshot_of(&source, fault)).await.unwrap();
+        assert_eq!(world.snapshots(), count, "{fault}");
         one_token(&world, "CreateSnapshot");
-    }
-}
-
-#[tokio::test]
-async fn a_resize_with_a_lost_response_is_retried_and_applied_once() {
-    let world = World::open(Connection::HTTP_V1).await;
-    let disk = create_essd(&world.ecs, "grown").await;
-    for (size, fault) in (30..).zip(LOST) {
-        world.configure(json!({"faults": [{"action": "ResizeDisk", "kind": fault}]}));
-        let request = ResizeDisk {
-            disk: disk.clone(),
-            size: Gib(size),
-            mode: ResizeMode::Offline,
-            token: ClientToken::derive("ResizeDisk", [fault]),
-        };
+        lose("ResizeDisk");
+        let request = resize_to(&source, size, ResizeMode::Offline);
         resize(&world.ecs, &request).await.unwrap();
-        assert_eq!(described(&world.ecs, &disk).await.unwrap().size, Gib(size));
+        assert_eq!(described(&world.ecs, &source).await.unwrap().size, Gib(size), "{fault}");
         one_token(&world, "ResizeDisk");
     }
 }
@@ -151,7 +133,7 @@ async fn a_mock_precedes_the_fake_cloud() {
         .expect(1);
     busy.mount(server).await;
     assert!(described(&world.ecs, &disk).await.is_some());
-    assert_eq!(world.calls("DescribeDisks"), 1, "the other one never came");
+    assert_eq!(world.calls("DescribeDisks"), 1, "the mock served the first request");
 }
 
 #[tokio::test]
@@ -182,7 +164,7 @@ async fn a_throttled_call_waits_for_the_time_in_the_response() {
     let server = script(vec![throttled]).await;
     let ecs = caller(&server.uri(), Scheme::V1);
     let start = Instant::now();
-    create(&ecs, &essd("patient")).await.unwrap();
+    create(&ecs, &essd("throttled")).await.unwrap();
     assert!(start.elapsed() >= Duration::from_millis(2500));
     assert_eq!(server.received_requests().await.unwrap().len(), 2);
 }
@@ -194,11 +176,11 @@ async fn a_call_to_a_server_without_response_ends_at_the_deadline() {
     let endpoint = format!("http://{}", silent.local_addr().unwrap());
     let ecs = caller(&endpoint, Scheme::V1);
     let disk = "d-1".parse().unwrap();
-    let patience = Duration::from_millis(700);
+    let limit = Duration::from_millis(700);
     let start = Instant::now();
     let (all, create) = (DescribeDisks::default(), essd("silence"));
-    let attach = attach_to(&disk, "i-one");
-    let deadline = Deadline::after(patience);
+    let attach = attach_to(&disk, &node("i-one"));
+    let deadline = Deadline::after(limit);
     let (created, attached, listed) = tokio::join!(
         ecs.create_disk(deadline, &create),
         ecs.attach_disk(deadline, &attach),
@@ -210,7 +192,7 @@ async fn a_call_to_a_server_without_response_ends_at_the_deadline() {
     let elapsed = start.elapsed();
     // The timeout of a connection attempt is much longer.
     let late = Duration::from_secs(8);
-    assert!(elapsed >= patience && elapsed < late, "{elapsed:?}");
+    assert!(elapsed >= limit && elapsed < late, "{elapsed:?}");
 }
 
 #[tokio::test]
@@ -219,22 +201,22 @@ async fn every_call_retries_an_unreachable_cloud_until_its_deadline() {
     let endpoint = format!("http://{}", port.local_addr().unwrap());
     drop(port);
     let ecs = caller(&endpoint, Scheme::V1);
-    let patience = Duration::from_millis(1500);
+    let limit = Duration::from_millis(1500);
     let start = Instant::now();
-    let attach = attach_to(&"d-1".parse().unwrap(), "i-one");
-    let outcome = ecs.attach_disk(Deadline::after(patience), &attach).await;
+    let attach = attach_to(&"d-1".parse().unwrap(), &node("i-one"));
+    let outcome = ecs.attach_disk(Deadline::after(limit), &attach).await;
     let error = outcome.unwrap_err();
     // The deadline may end an attempt.
     let is_expected = matches!(error.kind(), Kind::Unreachable | Kind::Deadline);
     assert!(is_expected && error.to_string().contains(" attempts"), "{error}");
-    assert!(start.elapsed() < patience * 4);
+    assert!(start.elapsed() < limit * 4);
 }
 
 #[tokio::test]
 async fn no_error_contains_key_secret_or_signature() {
     let world = World::open(Connection::HTTP_V1).await;
     let options = Options::default();
-    let disk = create_essd(&world.ecs, "shy").await;
+    let disk = create_essd(&world.ecs, "disk").await;
     for fault in LOST.iter().chain(&["reset-before"]) {
         world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
         let outcome = attach(&world.ecs, &disk, "i-one").await;

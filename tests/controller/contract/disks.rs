@@ -12,8 +12,8 @@ over_every_connection!(
     a_token_of_a_different_request_is_a_mismatch,
     an_unknown_id_is_omitted_from_the_response,
     no_ids_match_nothing,
-    a_deleted_disk_is_no_longer_described,
-    deleting_what_is_not_there_is_success_or_not_found,
+    a_deleted_disk_is_not_described,
+    deleting_a_missing_disk_is_success_or_not_found,
     an_attached_or_creating_disk_cannot_be_deleted,
     a_wrong_zone_or_size_is_invalid,
 );
@@ -27,8 +27,7 @@ pub(crate) async fn a_new_disk_becomes_available_after_its_delay(ecs: &Client, w
 }
 
 pub(crate) async fn a_disk_is_described_as_requested(ecs: &Client, world: &World) {
-    let mut wanted = essd("wanted");
-    wanted.tags = tags(&[("a/b", "ä ö&=+ %"), ("empty", "")]);
+    let wanted = tagged_essd("wanted", &[("a/b", "ä ö&=+ %"), ("empty", "")]);
     let id = create(ecs, &wanted).await.unwrap();
     let disk = described(ecs, &id).await.unwrap();
     assert_eq!(disk.id, id);
@@ -50,18 +49,18 @@ pub(crate) async fn a_disk_is_described_as_requested(ecs: &Client, world: &World
 }
 
 pub(crate) async fn performance_level_and_kms_key_are_stored(ecs: &Client, _: &World) {
-    let mut wanted = essd("small-and-secret");
-    wanted.performance_level = Some(PerformanceLevel::Pl0);
-    wanted.size = Gib(1);
-    wanted.encrypted = true;
-    wanted.kms_key = Some("key-1".to_owned());
+    let wanted = essd_with("small-and-encrypted", |disk| {
+        disk.performance_level = Some(PerformanceLevel::Pl0);
+        disk.size = Gib(1);
+        disk.encrypted = true;
+        disk.kms_key = Some("key-1".to_owned());
+    });
     let disk = create(ecs, &wanted).await.unwrap();
     let disk = described(ecs, &disk).await.unwrap();
     assert_eq!(disk.performance_level.as_deref(), Some("PL0"));
     assert_eq!((disk.size, disk.encrypted), (Gib(1), true));
     assert_eq!(disk.kms_key.as_deref(), Some("key-1"));
-    let mut legacy = essd("no-level");
-    legacy.category = Category::CloudEfficiency;
+    let legacy = essd_with("no-level", |disk| disk.category = Category::CloudEfficiency);
     let disk = create(ecs, &legacy).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().performance_level, None);
 }
@@ -75,10 +74,8 @@ pub(crate) async fn a_repeated_create_returns_the_same_disk(ecs: &Client, world:
 
 pub(crate) async fn a_token_of_a_different_request_is_a_mismatch(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "first").await;
-    let mut other = essd("first");
-    other.size = Gib(21);
-    let error = expect_error(create(ecs, &other).await, Kind::TokenMismatch);
-    assert_eq!(error.code(), Some("IdempotentParameterMismatch"));
+    let other = create(ecs, &essd_with("first", |disk| disk.size = Gib(21))).await;
+    assert_rejected(other, Kind::TokenMismatch, "IdempotentParameterMismatch");
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(20));
     assert_eq!(world.disks(), 1);
 }
@@ -89,33 +86,33 @@ pub(crate) async fn an_unknown_id_is_omitted_from_the_response(ecs: &Client, _: 
         ids: Some(vec!["d-unknown".parse().unwrap(), disk.clone()]),
         ..DescribeDisks::default()
     };
-    let page = ecs.describe_disks(deadline(), &query).await.unwrap();
-    let ids: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
-    assert_eq!((ids, page.next), (vec![disk], None));
+    assert_eq!(listed(ecs, &query).await, [disk]);
 }
 
 pub(crate) async fn no_ids_match_nothing(ecs: &Client, _: &World) {
-    create_essd(ecs, "there").await;
+    create_essd(ecs, "present").await;
     let query = DescribeDisks {
         ids: Some(vec![]),
         ..DescribeDisks::default()
     };
-    let page = ecs.describe_disks(deadline(), &query).await.unwrap();
-    assert_eq!((page.rows, page.next), (vec![], None));
+    assert_eq!(listed(ecs, &query).await, []);
 }
 
-pub(crate) async fn a_deleted_disk_is_no_longer_described(ecs: &Client, world: &World) {
+pub(crate) async fn a_deleted_disk_is_not_described(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"delete": "9s"}}));
     let disk = create_essd(ecs, "gone").await;
     ecs.delete_disk(deadline(), &disk).await.unwrap();
     assert_eq!(described(ecs, &disk).await, None);
     world.pass(9);
     assert_eq!(described(ecs, &disk).await, None);
-    let error = expect_error(attach(ecs, &disk, "i-one").await, Kind::NotFound);
-    assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
+    assert_rejected(
+        attach(ecs, &disk, "i-one").await,
+        Kind::NotFound,
+        "InvalidDiskId.NotFound",
+    );
 }
 
-pub(crate) async fn deleting_what_is_not_there_is_success_or_not_found(ecs: &Client, world: &World) {
+pub(crate) async fn deleting_a_missing_disk_is_success_or_not_found(ecs: &Client, world: &World) {
     let disk = "d-unknown".parse().unwrap();
     ecs.delete_disk(deadline(), &disk).await.unwrap();
     world.configure(json!({"rules": {"missing_is_error": true}}));
@@ -130,8 +127,7 @@ pub(crate) async fn an_attached_or_creating_disk_cannot_be_deleted(ecs: &Client,
         let disk = create_essd(ecs, alternatives).await;
         expect_error(ecs.delete_disk(deadline(), &disk).await, Kind::Conflict);
         world.pass(3);
-        let held = attach_to(&disk, "i-one");
-        ecs.attach_disk(deadline(), &held).await.unwrap();
+        attach(ecs, &disk, "i-one").await.unwrap();
         expect_error(ecs.delete_disk(deadline(), &disk).await, Kind::Conflict);
         detach(ecs, &disk, "i-one").await.unwrap();
         ecs.delete_disk(deadline(), &disk).await.unwrap();
@@ -139,13 +135,11 @@ pub(crate) async fn an_attached_or_creating_disk_cannot_be_deleted(ecs: &Client,
 }
 
 pub(crate) async fn a_wrong_zone_or_size_is_invalid(ecs: &Client, world: &World) {
-    let mut nowhere = essd("nowhere");
-    nowhere.zone = Some(zone("cn-beijing-z"));
+    let nowhere = essd_with("nowhere", |disk| disk.zone = Some(zone("cn-beijing-z")));
     expect_error(create(ecs, &nowhere).await, Kind::Invalid);
     for alternatives in ["first", "last"] {
         world.configure(json!({"rules": {"alternatives": alternatives}}));
-        let mut tiny = essd("tiny");
-        tiny.size = Gib(19);
+        let tiny = essd_with("tiny", |disk| disk.size = Gib(19));
         expect_error(create(ecs, &tiny).await, Kind::OutOfRange);
     }
     assert_eq!(world.disks(), 0);

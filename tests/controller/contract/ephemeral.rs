@@ -1,23 +1,19 @@
 //! Elastic ephemeral disks, and the categories of the finance cloud.
 
-use crate::contract::multi_attach::{assert_refused, code, nvme};
+use crate::contract::multi_attach::{assert_refused, nvme};
 use crate::contract::world::*;
 
 over_every_connection!(
-    an_ephemeral_disk_comes_and_goes_with_delete_with_instance_only,
+    an_ephemeral_disk_is_attached_and_detached_only_with_delete_with_instance,
     an_ephemeral_disk_returns_to_its_first_instance_only,
     an_ephemeral_disk_is_deleted_with_its_instance,
-    an_ephemeral_disk_has_no_snapshots_and_is_made_from_none,
+    an_ephemeral_disk_supports_no_snapshots_and_is_created_from_none,
     an_ephemeral_disk_can_be_resized_but_not_converted,
     each_category_rejects_sizes_out_of_range,
 );
 
 fn of(category: Category, size: u32) -> CreateDisk {
-    CreateDisk {
-        category,
-        size: Gib(size),
-        ..essd("disk")
-    }
+    essd_with("disk", |disk| (disk.category, disk.size) = (category, Gib(size)))
 }
 
 /// An ephemeral disk, and two instances that support it.
@@ -31,7 +27,7 @@ async fn ephemeral(ecs: &Client, world: &World) -> DiskId {
 async fn ephemeral_attach(ecs: &Client, disk: &DiskId, instance: &str) -> Result<()> {
     let request = AttachDisk {
         delete_with_instance: true,
-        ..attach_to(disk, instance)
+        ..attach_to(disk, &node(instance))
     };
     ecs.attach_disk(deadline(), &request).await
 }
@@ -39,21 +35,24 @@ async fn ephemeral_attach(ecs: &Client, disk: &DiskId, instance: &str) -> Result
 async fn ephemeral_detach(ecs: &Client, disk: &DiskId, instance: &str) -> Result<()> {
     let request = DetachDisk {
         delete_with_instance: true,
-        ..detach_from(disk, instance)
+        ..detach_from(disk, &node(instance))
     };
     ecs.detach_disk(deadline(), &request).await
 }
 
-pub(crate) async fn an_ephemeral_disk_comes_and_goes_with_delete_with_instance_only(ecs: &Client, world: &World) {
-    let needs = || (403, "InvalidParameter.DeleteWithInstance".to_owned());
+pub(crate) async fn an_ephemeral_disk_is_attached_and_detached_only_with_delete_with_instance(
+    ecs: &Client,
+    world: &World,
+) {
+    let required = "InvalidParameter.DeleteWithInstance";
     let disk = ephemeral(ecs, world).await;
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.category, Category::EphemeralPremium);
-    assert_eq!(code(attach(ecs, &disk, "i-a").await), needs());
+    assert_refused(attach(ecs, &disk, "i-a").await, 403, required);
     ephemeral_attach(ecs, &disk, "i-a").await.unwrap();
     let row = described(ecs, &disk).await.unwrap();
     assert!(row.is_in_use_on(&node("i-a")));
-    assert_eq!(code(detach(ecs, &disk, "i-a").await), needs());
+    assert_refused(detach(ecs, &disk, "i-a").await, 403, required);
     ephemeral_detach(ecs, &disk, "i-a").await.unwrap();
     assert!(described(ecs, &disk).await.unwrap().is_free());
 }
@@ -75,7 +74,7 @@ pub(crate) async fn an_ephemeral_disk_is_deleted_with_its_instance(ecs: &Client,
     assert_eq!(described(ecs, &disk).await, None);
 }
 
-pub(crate) async fn an_ephemeral_disk_has_no_snapshots_and_is_made_from_none(ecs: &Client, world: &World) {
+pub(crate) async fn an_ephemeral_disk_supports_no_snapshots_and_is_created_from_none(ecs: &Client, world: &World) {
     let disk = ephemeral(ecs, world).await;
     ephemeral_attach(ecs, &disk, "i-a").await.unwrap();
     for alternatives in ["first", "last"] {
@@ -97,21 +96,13 @@ pub(crate) async fn an_ephemeral_disk_has_no_snapshots_and_is_made_from_none(ecs
 
 pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(ecs: &Client, world: &World) {
     let disk = ephemeral(ecs, world).await;
-    let to = |size: u32| ResizeDisk {
-        disk: disk.clone(),
-        size: Gib(size),
-        mode: ResizeMode::Offline,
-        token: ClientToken::derive("ResizeDisk", [size.to_string().as_str()]),
-    };
+    let to = |size| resize_to(&disk, size, ResizeMode::Offline);
     expect_error(resize(ecs, &to(8193)).await, Kind::OutOfRange);
     resize(ecs, &to(8192)).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(8192));
     let other = ModifyDiskSpec {
-        disk: disk.clone(),
-        category: Some(Category::CloudEssd),
-        performance_level: None,
-        provisioned_iops: None,
         dry_run: true,
+        ..to_category(&disk, Category::CloudEssd)
     };
     assert_refused(modify(ecs, &other).await, 403, "InvalidDiskCategory.NotSupported");
 }

@@ -2,15 +2,12 @@
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    a_share_of_the_reads_is_stale_and_the_others_are_not,
-    a_percentage_of_the_calls_fails,
-);
+over_every_connection!(a_percentage_of_the_reads_is_stale, a_percentage_of_the_calls_fails,);
 
 const CALLS: usize = 200;
 
 /// Asserts a percentage within the tolerance of a random draw.
-fn is_share(count: usize, percent: usize) {
+fn assert_percentage(count: usize, percent: usize) {
     let wanted = CALLS * percent / 100;
     assert!(
         count.abs_diff(wanted) < CALLS / 10,
@@ -18,14 +15,14 @@ fn is_share(count: usize, percent: usize) {
     );
 }
 
-pub(crate) async fn a_share_of_the_reads_is_stale_and_the_others_are_not(ecs: &Client, world: &World) {
+pub(crate) async fn a_percentage_of_the_reads_is_stale(ecs: &Client, world: &World) {
     world.configure(json!({"stale": {"lag": "2s", "percent": 30}}));
     let disk = create_essd(ecs, "data").await;
     let mut absent = 0;
     for _ in 0..CALLS {
         absent += usize::from(described(ecs, &disk).await.is_none());
     }
-    is_share(absent, 30);
+    assert_percentage(absent, 30);
     world.pass(3);
     assert!(described(ecs, &disk).await.is_some());
 }
@@ -37,13 +34,10 @@ pub(crate) async fn a_percentage_of_the_calls_fails(ecs: &Client, world: &World)
     ]}));
     let mut failed = 0;
     for _ in 0..CALLS {
-        match ecs.describe_disks(deadline(), &DescribeDisks::default()).await {
-            Ok(_) => {}
-            Err(error) => {
-                assert_eq!(error.kind(), Kind::Denied);
-                failed += 1;
-            }
+        if let Err(error) = ecs.describe_disks(deadline(), &DescribeDisks::default()).await {
+            assert_eq!(error.kind(), Kind::Denied);
+            failed += 1;
         }
     }
-    is_share(failed, 20);
+    assert_percentage(failed, 20);
 }

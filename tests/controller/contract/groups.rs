@@ -7,13 +7,13 @@ use diskplugin::model::{SnapshotGroup, SnapshotGroupId};
 use crate::contract::world::*;
 
 over_every_connection!(
-    a_group_is_cut_at_one_instant_and_described_as_it_was_wanted,
-    the_snapshots_of_a_group_name_it_and_carry_none_of_its_tags,
-    a_repeated_group_is_the_same_and_its_token_of_other_disks_is_a_mismatch,
+    all_snapshots_of_a_group_are_cut_at_one_instant,
+    the_snapshots_of_a_group_have_its_id_but_not_its_tags,
+    a_repeated_create_returns_the_same_group_and_other_disks_are_a_token_mismatch,
     disks_that_cannot_form_a_group_are_rejected,
     a_group_is_listed_by_tags_and_by_id,
     deleting_a_group_deletes_its_snapshots,
-    a_deletion_that_leaves_snapshots_says_so_in_its_success,
+    a_deletion_returns_the_snapshots_that_it_keeps,
     a_group_is_deleted_with_its_last_snapshot,
     deleting_an_unknown_group_is_success_or_not_found,
 );
@@ -32,6 +32,12 @@ async fn create_group(ecs: &Client, request: &CreateSnapshotGroup) -> Result<Sna
     ecs.create_snapshot_group(deadline(), request).await
 }
 
+/// A group of two new disks.
+async fn group_of_two(ecs: &Client) -> SnapshotGroupId {
+    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
+    create_group(ecs, &group_of(&[&one, &two], "group")).await.unwrap()
+}
+
 async fn described(ecs: &Client, id: &SnapshotGroupId) -> Option<SnapshotGroup> {
     let query = DescribeSnapshotGroups {
         ids: Some(vec![id.clone()]),
@@ -42,15 +48,14 @@ async fn described(ecs: &Client, id: &SnapshotGroupId) -> Option<SnapshotGroup> 
     page.rows.into_iter().next()
 }
 
-pub(crate) async fn a_group_is_cut_at_one_instant_and_described_as_it_was_wanted(ecs: &Client, world: &World) {
+pub(crate) async fn all_snapshots_of_a_group_are_cut_at_one_instant(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"cut": "1s..3s", "snapshot": "5s"}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let mut wanted = group_of(&[&one, &two], "group");
     wanted.tags = tags(&[("k", "v")]);
     let id = create_group(ecs, &wanted).await.unwrap();
     let row = described(ecs, &id).await.unwrap();
-    assert_eq!(row.tags, wanted.tags);
-    assert_eq!(row.status, SnapshotStatus::Progressing);
+    assert_eq!((row.tags, row.status), (wanted.tags, SnapshotStatus::Progressing));
     let sources: BTreeSet<_> = row.members.iter().filter_map(|m| m.source.clone()).collect();
     assert_eq!(sources, BTreeSet::from([one, two]));
     world.pass(3);
@@ -66,24 +71,23 @@ pub(crate) async fn a_group_is_cut_at_one_instant_and_described_as_it_was_wanted
     assert_eq!(row.status, SnapshotStatus::Accomplished);
 }
 
-pub(crate) async fn the_snapshots_of_a_group_name_it_and_carry_none_of_its_tags(ecs: &Client, _: &World) {
+pub(crate) async fn the_snapshots_of_a_group_have_its_id_but_not_its_tags(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "one").await;
     let mut wanted = group_of(&[&disk], "group");
     wanted.tags = tags(&[("k", "v")]);
     let id = create_group(ecs, &wanted).await.unwrap();
-    let member = described(ecs, &id).await.unwrap().members.remove(0);
-    let row = described_snapshot(ecs, &member.snapshot).await.unwrap();
+    let member = described(ecs, &id).await.unwrap().members.remove(0).snapshot;
+    let row = described_snapshot(ecs, &member).await.unwrap();
     assert_eq!((row.group, row.tags), (Some(id), Tags::new()));
     let request = TagResources {
-        targets: TagTarget::Snapshots(vec![member.snapshot.clone()]),
+        targets: TagTarget::Snapshots(vec![member.clone()]),
         tags: wanted.tags.clone(),
     };
     ecs.tag_resources(deadline(), &request).await.unwrap();
-    let row = described_snapshot(ecs, &member.snapshot).await.unwrap();
-    assert_eq!(row.tags, wanted.tags);
+    assert_eq!(described_snapshot(ecs, &member).await.unwrap().tags, wanted.tags);
 }
 
-pub(crate) async fn a_repeated_group_is_the_same_and_its_token_of_other_disks_is_a_mismatch(
+pub(crate) async fn a_repeated_create_returns_the_same_group_and_other_disks_are_a_token_mismatch(
     ecs: &Client,
     world: &World,
 ) {
@@ -91,8 +95,7 @@ pub(crate) async fn a_repeated_group_is_the_same_and_its_token_of_other_disks_is
     let wanted = group_of(&[&one, &two], "group");
     let first = create_group(ecs, &wanted).await.unwrap();
     world.pass(60);
-    let second = create_group(ecs, &wanted).await.unwrap();
-    assert_eq!(first, second);
+    assert_eq!(create_group(ecs, &wanted).await.unwrap(), first);
     let other = group_of(&[&one], "group");
     expect_error(create_group(ecs, &other).await, Kind::TokenMismatch);
     assert_eq!(world.snapshots(), 2);
@@ -100,51 +103,38 @@ pub(crate) async fn a_repeated_group_is_the_same_and_its_token_of_other_disks_is
 
 pub(crate) async fn disks_that_cannot_form_a_group_are_rejected(ecs: &Client, world: &World) {
     let near = create_essd(ecs, "near").await;
-    let mut other = essd("far");
-    other.zone = Some(zone(FAR_ZONE));
-    let far = create(ecs, &other).await.unwrap();
-    let mut other = essd("old");
-    other.category = Category::CloudSsd;
-    let old = create(ecs, &other).await.unwrap();
-    let mut other = essd("shared");
-    other.multi_attach = true;
-    let shared = create(ecs, &other).await.unwrap();
-    let mut other = essd("huge");
-    other.size = Gib(32 * 1024);
-    let huge = create(ecs, &other).await.unwrap();
-    let none: DiskId = "d-none".parse().unwrap();
-    for (disk, code) in [
-        (&far, "InvalidDiskIds.NotInSameZone"),
-        (&old, "InvalidDisk.DiskCategoryInconsistent"),
-        (&shared, "InvalidOperation.MultiAttachDisk"),
-        (&huge, "CapacityExceed.TooManyDisks"),
-        (&none, "InvalidDiskId.NotFound"),
+    let other = async |name: &str, change: fn(&mut CreateDisk)| create(ecs, &essd_with(name, change)).await.unwrap();
+    let rejected = async |disks: &[&DiskId], name: &str| code(create_group(ecs, &group_of(disks, name)).await);
+    for (disk, expected) in [
+        (
+            other("far", |disk| disk.zone = Some(zone(FAR_ZONE))).await,
+            "InvalidDiskIds.NotInSameZone",
+        ),
+        (
+            other("old", |disk| disk.category = Category::CloudSsd).await,
+            "InvalidDisk.DiskCategoryInconsistent",
+        ),
+        (
+            other("shared", |disk| disk.multi_attach = true).await,
+            "InvalidOperation.MultiAttachDisk",
+        ),
+        (
+            other("huge", |disk| disk.size = Gib(32 * 1024)).await,
+            "CapacityExceed.TooManyDisks",
+        ),
+        ("d-none".parse().unwrap(), "InvalidDiskId.NotFound"),
     ] {
-        let wanted = group_of(&[&near, disk], code);
-        let error = create_group(ecs, &wanted).await.unwrap_err();
-        assert_eq!(error.code(), Some(code));
+        assert_eq!(rejected(&[&near, &disk], expected).await, expected);
     }
-    assert_eq!(
-        create_group(ecs, &group_of(&[], "none")).await.unwrap_err().code(),
-        Some("MissingParamter.InstanceId")
-    );
+    assert_eq!(rejected(&[], "none").await, "MissingParamter.InstanceId");
     let mut many = Vec::new();
     for n in 0..17 {
         many.push(create_essd(ecs, &format!("many-{n}")).await);
     }
     let all: Vec<_> = many.iter().collect();
-    assert_eq!(
-        create_group(ecs, &group_of(&all, "many")).await.unwrap_err().code(),
-        Some("NumberExceed.TooManyDisks")
-    );
+    assert_eq!(rejected(&all, "many").await, "NumberExceed.TooManyDisks");
     world.configure(json!({"rules": {"never_attached": true}}));
-    assert_eq!(
-        create_group(ecs, &group_of(&[&near], "unused"))
-            .await
-            .unwrap_err()
-            .code(),
-        Some("IncorrectDiskStatus.NeverAttached")
-    );
+    assert_eq!(rejected(&[&near], "unused").await, "IncorrectDiskStatus.NeverAttached");
     assert_eq!(world.snapshots(), 0);
 }
 
@@ -156,16 +146,12 @@ pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &Client, _: &World)
         wanted.tags = tags(&[("name", name), ("k", "v")]);
         ids.push(create_group(ecs, &wanted).await.unwrap());
     }
-    let by = |pairs: &[(&str, &str)]| DescribeSnapshotGroups {
-        tags: tags(pairs),
-        ..DescribeSnapshotGroups::default()
-    };
-    for (query, found) in [
-        (by(&[("k", "v")]), 2),
-        (by(&[("k", "v"), ("name", "aa")]), 1),
-        (by(&[("k", "other")]), 0),
-        (DescribeSnapshotGroups::default(), 2),
-    ] {
+    let all = [("k", "v"), ("name", "aa")];
+    for (pairs, found) in [(&all[..1], 2), (&all, 1), (&[("k", "other")], 0), (&[], 2)] {
+        let query = DescribeSnapshotGroups {
+            tags: tags(pairs),
+            ..DescribeSnapshotGroups::default()
+        };
         let page = ecs.describe_snapshot_groups(deadline(), &query).await.unwrap();
         assert_eq!(page.rows.len(), found, "{query:?}");
     }
@@ -185,18 +171,14 @@ pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &Client, world: 
     }
 }
 
-pub(crate) async fn a_deletion_that_leaves_snapshots_says_so_in_its_success(ecs: &Client, world: &World) {
-    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
-    let wanted = group_of(&[&one, &two], "group");
-    let id = create_group(ecs, &wanted).await.unwrap();
+pub(crate) async fn a_deletion_returns_the_snapshots_that_it_keeps(ecs: &Client, world: &World) {
+    let id = group_of_two(ecs).await;
     let member = described(ecs, &id).await.unwrap().members[0].snapshot.clone();
     world.configure(json!({"holds": {"images": [member.as_str()]}}));
     let kept = ecs.delete_snapshot_group(deadline(), &id).await.unwrap();
     assert_eq!(kept.len(), 1);
-    assert_eq!(
-        (kept[0].snapshot.as_str(), kept[0].code.as_str()),
-        (member.as_str(), "SnapshotCreatedImage")
-    );
+    let first = (kept[0].snapshot.as_str(), kept[0].code.as_str());
+    assert_eq!(first, (member.as_str(), "SnapshotCreatedImage"));
     assert_eq!(described(ecs, &id).await.unwrap().members.len(), 1);
     world.configure(json!({"holds": {"images": []}}));
     assert_eq!(ecs.delete_snapshot_group(deadline(), &id).await.unwrap(), []);
@@ -204,9 +186,7 @@ pub(crate) async fn a_deletion_that_leaves_snapshots_says_so_in_its_success(ecs:
 }
 
 pub(crate) async fn a_group_is_deleted_with_its_last_snapshot(ecs: &Client, _: &World) {
-    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
-    let wanted = group_of(&[&one, &two], "group");
-    let id = create_group(ecs, &wanted).await.unwrap();
+    let id = group_of_two(ecs).await;
     let members = described(ecs, &id).await.unwrap().members;
     ecs.delete_snapshot(deadline(), &members[0].snapshot).await.unwrap();
     assert_eq!(described(ecs, &id).await.unwrap().members.len(), 1);
@@ -218,6 +198,6 @@ pub(crate) async fn deleting_an_unknown_group_is_success_or_not_found(ecs: &Clie
     let id = "ssg-unknown".parse().unwrap();
     assert_eq!(ecs.delete_snapshot_group(deadline(), &id).await.unwrap(), []);
     world.configure(json!({"rules": {"missing_is_error": true}}));
-    let error = ecs.delete_snapshot_group(deadline(), &id).await.unwrap_err();
-    assert_eq!(error.code(), Some("InvalidSnapshotGroupId.NotFound"));
+    let rejected = ecs.delete_snapshot_group(deadline(), &id).await;
+    assert_eq!(code(rejected), "InvalidSnapshotGroupId.NotFound");
 }

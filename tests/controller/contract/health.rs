@@ -3,22 +3,23 @@
 use crate::contract::world::*;
 
 over_every_connection!(
-    a_disk_that_is_ill_is_told_with_what_happens_to_it,
+    an_unhealthy_disk_is_listed_with_its_event,
     the_health_of_a_missing_disk_is_omitted,
     a_lock_is_described,
     an_unreadable_row_is_reported_separately,
 );
 
-pub(crate) async fn a_disk_that_is_ill_is_told_with_what_happens_to_it(ecs: &Client, world: &World) {
-    let (well, ill) = (create_essd(ecs, "well").await, create_essd(ecs, "ill").await);
-    world.configure(json!({"disk_health": {ill.as_str(): {"health": "Impaired", "event": "Stalled"}}}));
-    let both = [well.clone(), ill.clone()];
+pub(crate) async fn an_unhealthy_disk_is_listed_with_its_event(ecs: &Client, world: &World) {
+    let (healthy, impaired) = (create_essd(ecs, "healthy").await, create_essd(ecs, "impaired").await);
+    world.configure(json!({"disk_health": {impaired.as_str(): {"health": "Impaired", "event": "Stalled"}}}));
+    let both = [healthy.clone(), impaired.clone()];
     let page = ecs.describe_disk_health(deadline(), &both).await.unwrap();
     let row = |disk: &DiskId| page.rows.iter().find(|row| row.disk == *disk).unwrap();
     assert_eq!(page.rows.len(), 2);
-    assert_eq!(row(&well).to_string(), format!("disk {well} is Ok"));
-    assert_eq!((row(&ill).status.as_str(), row(&ill).events.len()), ("Impaired", 1));
-    assert_eq!(row(&ill).events[0].kind, "Stalled");
+    assert_eq!(row(&healthy).to_string(), format!("disk {healthy} is Ok"));
+    let impaired = row(&impaired);
+    assert_eq!((impaired.status.as_str(), impaired.events.len()), ("Impaired", 1));
+    assert_eq!(impaired.events[0].kind, "Stalled");
 }
 
 pub(crate) async fn the_health_of_a_missing_disk_is_omitted(ecs: &Client, _: &World) {
@@ -30,7 +31,7 @@ pub(crate) async fn the_health_of_a_missing_disk_is_omitted(ecs: &Client, _: &Wo
 pub(crate) async fn a_lock_is_described(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "locked").await;
     world.configure(json!({"disk_health": {disk.as_str(): {"lock": "financial"}}}));
-    let row = crate::contract::world::described(ecs, &disk).await.unwrap();
+    let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.locks, ["financial"]);
 }
 

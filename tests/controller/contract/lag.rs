@@ -3,13 +3,13 @@
 use crate::contract::world::*;
 
 over_every_connection!(
-    a_new_disk_and_a_new_snapshot_are_missing_for_a_moment,
+    new_disks_and_snapshots_are_missing_from_stale_reads,
     an_attached_disk_is_described_as_available_during_lag,
-    a_torn_read_of_a_disk_that_has_just_left_still_names_its_node,
-    what_was_just_tagged_is_shown_by_its_id_and_not_found_by_its_tags,
+    a_torn_read_of_a_detached_disk_still_has_its_node,
+    recently_tagged_resources_are_found_by_id_but_not_by_tags,
 );
 
-pub(crate) async fn a_new_disk_and_a_new_snapshot_are_missing_for_a_moment(ecs: &Client, world: &World) {
+pub(crate) async fn new_disks_and_snapshots_are_missing_from_stale_reads(ecs: &Client, world: &World) {
     world.configure(json!({"stale": {"lag": "2s"}}));
     let disk = create_essd(ecs, "new").await;
     assert_eq!(described(ecs, &disk).await, None);
@@ -36,7 +36,7 @@ pub(crate) async fn an_attached_disk_is_described_as_available_during_lag(ecs: &
     assert_eq!(statuses, wanted);
 }
 
-pub(crate) async fn a_torn_read_of_a_disk_that_has_just_left_still_names_its_node(ecs: &Client, world: &World) {
+pub(crate) async fn a_torn_read_of_a_detached_disk_still_has_its_node(ecs: &Client, world: &World) {
     world.configure(json!({"stale": {"lag": "2s", "torn": true}}));
     let disk = create_essd(ecs, "torn").await;
     attach(ecs, &disk, "i-one").await.unwrap();
@@ -49,26 +49,17 @@ pub(crate) async fn a_torn_read_of_a_disk_that_has_just_left_still_names_its_nod
     assert!(described(ecs, &disk).await.unwrap().attachments.is_empty());
 }
 
-pub(crate) async fn what_was_just_tagged_is_shown_by_its_id_and_not_found_by_its_tags(ecs: &Client, world: &World) {
+pub(crate) async fn recently_tagged_resources_are_found_by_id_but_not_by_tags(ecs: &Client, world: &World) {
     world.configure(json!({"stale": {"tags": "5s"}}));
-    let mut request = essd("tagged");
-    request.tags = tags(&[("name", "pvc-1")]);
-    let disk = create(ecs, &request).await.unwrap();
-    let mut request = snapshot_of(&disk, "tagged");
-    request.tags = tags(&[("name", "pvc-1")]);
-    let snapshot = snapshot(ecs, &request).await.unwrap();
+    let own = [("name", "pvc-1")];
+    let disk = create(ecs, &tagged_essd("tagged", &own)).await.unwrap();
+    let snapshot = snapshot(ecs, &tagged_snapshot_of(&disk, "tagged", &own)).await.unwrap();
     let found = async |key: &str| {
-        let query = DescribeDisks {
-            tags: tags(&[(key, "pvc-1")]),
-            ..DescribeDisks::default()
-        };
-        let disks = ecs.describe_disks(deadline(), &query).await.unwrap().rows;
-        let query = DescribeSnapshots {
-            tags: tags(&[(key, "pvc-1")]),
-            ..DescribeSnapshots::default()
-        };
-        let snapshots = ecs.describe_snapshots(deadline(), &query).await.unwrap().rows;
-        (disks.len(), snapshots.len())
+        let by = [(key, "pvc-1")];
+        (
+            disks_by_tags(ecs, &by).await.len(),
+            snapshots_by_tags(ecs, &by).await.len(),
+        )
     };
     assert_eq!(described(ecs, &disk).await.unwrap().tags.len(), 1);
     assert!(described_snapshot(ecs, &snapshot).await.is_some());

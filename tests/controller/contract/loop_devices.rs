@@ -11,16 +11,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::ecs::essd;
+use crate::common::ecs::{attach_to, detach_from, essd, snapshot_of};
 use crate::common::memory_cloud::client;
 use crate::common::shell::skip;
+use crate::common::wait::until;
+use crate::contract::world::resize_to;
 use diskplugin::base::Deadline;
 use diskplugin::linux::{Command, Exec, ProcessExec};
-use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags};
-use ecs::{AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DetachDisk, ResizeDisk, ResizeMode};
+use diskplugin::model::{Category, Disk, DiskId, Gib, InstanceId, SnapshotId};
+use ecs::{Client, CreateDisk, DescribeDisks, ResizeMode};
 use fake_ecs::{Cloud, Options, StartError, SystemClock, SystemCommands};
 
-/// Whether the machine can do this; says so aloud when it cannot.
+/// Whether this machine can run the test. Prints the reason if not.
 fn can_loop(test: &str) -> bool {
     let root = nix::unistd::geteuid().is_root();
     let control = Path::new("/dev/loop-control").exists();
@@ -87,25 +89,20 @@ impl Lab {
         id
     }
 
-    async fn attach(&self, disk: &DiskId) -> PathBuf {
-        let request = AttachDisk {
-            disk: disk.clone(),
-            instance: self.node.clone(),
-            force: false,
-            delete_with_instance: false,
-        };
+    async fn begin_attach(&self, disk: &DiskId) {
+        let request = attach_to(disk, &self.node);
         self.ecs.attach_disk(soon(), &request).await.unwrap();
+    }
+
+    async fn attach(&self, disk: &DiskId) -> PathBuf {
+        self.begin_attach(disk).await;
         let row = self.until(disk, |row| row.is_in_use_on(&self.node)).await;
         let link = self.dir().join("nodes/i-one").join(row.serial.unwrap().as_str());
         std::fs::read_link(link).unwrap()
     }
 
     async fn begin_detach(&self, disk: &DiskId) {
-        let request = DetachDisk {
-            disk: disk.clone(),
-            instance: self.node.clone(),
-            delete_with_instance: false,
-        };
+        let request = detach_from(disk, &self.node);
         self.ecs.detach_disk(soon(), &request).await.unwrap();
     }
 
@@ -115,14 +112,7 @@ impl Lab {
     }
 
     async fn snapshot(&self, disk: &DiskId) -> SnapshotId {
-        let request = CreateSnapshot {
-            disk: disk.clone(),
-            name: "snapshot".to_owned(),
-            retention_days: None,
-            resource_group: None,
-            tags: Tags::new(),
-            token: ClientToken::derive("CreateSnapshot", [disk.as_str()]),
-        };
+        let request = snapshot_of(disk, "snapshot");
         let id = self.ecs.create_snapshot(soon(), &request).await.unwrap();
         eventually(async || {
             let query = Default::default();
@@ -134,17 +124,9 @@ impl Lab {
     }
 }
 
-/// Repeats the look-up until it returns a value.
-async fn eventually<T>(look: impl AsyncFn() -> Option<T>) -> T {
-    let wait = async {
-        loop {
-            if let Some(found) = look().await {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap()
+/// Repeats the query until it returns a value.
+async fn eventually<T>(query: impl AsyncFn() -> Option<T>) -> T {
+    until("the state is reached", Duration::from_secs(20), query).await
 }
 
 /// The loop devices whose file lies in the directory.
@@ -203,12 +185,7 @@ async fn a_disk_is_a_device_that_keeps_its_data() {
     let snapshot = lab.snapshot(&disk).await;
     write(&device, 1 << 20, b"after the cut!");
 
-    let resize = ResizeDisk {
-        disk: disk.clone(),
-        size: Gib(2),
-        mode: ResizeMode::Online,
-        token: ClientToken::derive("ResizeDisk", ["2"]),
-    };
+    let resize = resize_to(&disk, 2, ResizeMode::Online);
     lab.ecs.resize_disk(soon(), &resize).await.unwrap();
     lab.until(&disk, |row| row.size == Gib(2)).await;
     assert_eq!(sectors(&device), 2 << 21);
@@ -291,13 +268,7 @@ async fn many_disks_attach_at_once() {
         disks.push(lab.create(&format!("disk-{n}"), None).await);
     }
     for disk in &disks {
-        let request = AttachDisk {
-            disk: disk.clone(),
-            instance: lab.node.clone(),
-            force: false,
-            delete_with_instance: false,
-        };
-        lab.ecs.attach_disk(soon(), &request).await.unwrap();
+        lab.begin_attach(disk).await;
     }
     for disk in &disks {
         lab.until(disk, |row| row.is_in_use_on(&lab.node)).await;

@@ -43,7 +43,6 @@ mod lag;
 mod loop_devices;
 mod modify;
 mod modify_rejections;
-mod modify_requests;
 mod multi_attach;
 mod pages;
 mod resize;

@@ -2,11 +2,10 @@
 
 use diskplugin::model::{Task, TaskStatus};
 
-use crate::contract::modify_requests::{auto, code, disk, to};
 use crate::contract::world::*;
 
 over_every_connection!(
-    a_dry_run_changes_nothing_and_tells_what_would_be_taken,
+    a_dry_run_changes_nothing_and_reports_the_result,
     a_new_performance_level_applies_immediately,
     a_new_category_requires_a_task,
     a_failed_task_leaves_the_disk_unchanged,
@@ -21,34 +20,30 @@ async fn task(ecs: &Client, of: &DiskId) -> Task {
     page.rows.into_iter().next().unwrap()
 }
 
-pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(ecs: &Client, _: &World) {
+pub(crate) async fn a_dry_run_changes_nothing_and_reports_the_result(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "dry").await;
     let dry = ModifyDiskSpec {
         dry_run: true,
-        ..auto(&disk)
+        ..to_auto(&disk)
     };
     assert_eq!(code(modify(ecs, &dry).await), "DryRunOperation");
     assert_eq!(described(ecs, &disk).await.unwrap().category, Category::CloudEssd);
     let same = ModifyDiskSpec {
-        category: Some(Category::CloudEssd),
         performance_level: Some(PerformanceLevel::Pl1),
         dry_run: true,
-        ..to(&disk)
+        ..to_category(&disk, Category::CloudEssd)
     };
-    assert_eq!(
-        code(modify(ecs, &same).await),
-        "NoChangeInDiskCategoryAndPerformanceLevel"
-    );
+    let rejected = code(modify(ecs, &same).await);
+    assert_eq!(rejected, "NoChangeInDiskCategoryAndPerformanceLevel");
 }
 
 pub(crate) async fn a_new_performance_level_applies_immediately(ecs: &Client, _: &World) {
-    let disk = disk(ecs, "level", Category::CloudEssd, 500).await;
+    let disk = disk_of(ecs, "level", Category::CloudEssd, 500).await;
     let request = ModifyDiskSpec {
         performance_level: Some(PerformanceLevel::Pl2),
         ..to(&disk)
     };
-    let task = modify(ecs, &request).await.unwrap();
-    assert_eq!(task, None);
+    assert_eq!(modify(ecs, &request).await.unwrap(), None);
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.performance_level.as_deref(), Some("PL2"));
 }
@@ -58,7 +53,7 @@ pub(crate) async fn a_new_category_requires_a_task(ecs: &Client, world: &World) 
     let disk = create_essd(ecs, "auto").await;
     let request = ModifyDiskSpec {
         provisioned_iops: Some(1000),
-        ..auto(&disk)
+        ..to_auto(&disk)
     };
     let id = modify(ecs, &request).await.unwrap();
     let running = task(ecs, &disk).await;
@@ -75,7 +70,7 @@ pub(crate) async fn a_new_category_requires_a_task(ecs: &Client, world: &World) 
 pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &Client, world: &World) {
     world.configure(json!({"faults": [{"action": "ModifyDiskSpec", "kind": "fails-later"}]}));
     let disk = create_essd(ecs, "failing").await;
-    let id = modify(ecs, &auto(&disk)).await.unwrap();
+    let id = modify(ecs, &to_auto(&disk)).await.unwrap();
     let ended = task(ecs, &disk).await;
     assert_eq!((Some(ended.id), ended.status), (id, TaskStatus::Failed));
     assert_eq!(described(ecs, &disk).await.unwrap().category, Category::CloudEssd);
@@ -89,11 +84,7 @@ pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(ecs: &Cl
         (&two, Category::CloudAuto),
         (&one, Category::CloudEssd),
     ] {
-        let request = ModifyDiskSpec {
-            category: Some(category),
-            ..to(disk)
-        };
-        let id = modify(ecs, &request).await.unwrap();
+        let id = modify(ecs, &to_category(disk, category)).await.unwrap();
         ids.push(id.unwrap());
         world.pass(1);
     }
@@ -107,35 +98,30 @@ pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(ecs: &Cl
 }
 
 pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_change(ecs: &Client, world: &World) {
-    let burst = |disk: &DiskId, bursting| ModifyDiskAttribute {
-        disk: disk.clone(),
-        attribute: DiskAttribute::Bursting(bursting),
+    let burst = async |disk: &DiskId, bursting| {
+        let request = ModifyDiskAttribute {
+            disk: disk.clone(),
+            attribute: DiskAttribute::Bursting(bursting),
+        };
+        ecs.modify_disk_attribute(deadline(), &request).await
     };
     let essd = create_essd(ecs, "essd").await;
-    assert_eq!(
-        code(ecs.modify_disk_attribute(deadline(), &burst(&essd, true)).await),
-        "BurstingEnabledForDiskCategoryUnsupported"
-    );
-    let small = disk(ecs, "small", Category::CloudAuto, 3).await;
-    assert_eq!(
-        code(ecs.modify_disk_attribute(deadline(), &burst(&small, true)).await),
-        "InvalidBurstingEnabled.DiskSizeTooSmall"
-    );
-    let disk = disk(ecs, "auto", Category::CloudAuto, 20).await;
+    let small = disk_of(ecs, "small", Category::CloudAuto, 3).await;
+    for (disk, expected) in [
+        (essd, "BurstingEnabledForDiskCategoryUnsupported"),
+        (small, "InvalidBurstingEnabled.DiskSizeTooSmall"),
+    ] {
+        assert_eq!(code(burst(&disk, true).await), expected);
+    }
+    let disk = disk_of(ecs, "auto", Category::CloudAuto, 20).await;
     for on in [true, false] {
-        ecs.modify_disk_attribute(deadline(), &burst(&disk, on)).await.unwrap();
+        burst(&disk, on).await.unwrap();
         assert_eq!(described(ecs, &disk).await.unwrap().bursting, on);
     }
     world.configure(json!({"delays": {"modify": "60s"}}));
-    let back = ModifyDiskSpec {
-        category: Some(Category::CloudEssd),
-        ..to(&disk)
-    };
-    modify(ecs, &back).await.unwrap();
-    assert_eq!(
-        code(ecs.modify_disk_attribute(deadline(), &burst(&disk, true)).await),
-        "BurstingEnabledForModifyingDiskUnsupported"
-    );
+    modify(ecs, &to_category(&disk, Category::CloudEssd)).await.unwrap();
+    let rejected = code(burst(&disk, true).await);
+    assert_eq!(rejected, "BurstingEnabledForModifyingDiskUnsupported");
 }
 
 pub(crate) async fn whether_a_disk_is_deleted_with_its_instance_is_listed_and_switched(ecs: &Client, _: &World) {

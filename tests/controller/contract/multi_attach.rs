@@ -7,16 +7,15 @@ use diskplugin::model::DiskKind;
 use crate::contract::world::*;
 
 over_every_connection!(
-    a_shared_disk_is_in_use_until_the_last_instance_lets_go,
+    a_multi_attach_disk_is_in_use_until_its_last_detachment,
     at_most_sixteen_instances_share_a_disk,
-    a_shared_disk_takes_an_instance_that_speaks_nvme_in_its_zone,
+    a_multi_attach_disk_requires_an_nvme_instance_in_its_zone,
     a_regional_disk_attaches_in_every_zone,
-    force_takes_only_a_regional_disk_and_only_from_another_zone,
-    a_subscription_disk_is_not_portable,
-    what_belongs_to_an_instance_is_not_attached_to_another_one,
-    an_instance_that_is_tagged_attaches_side_by_side_and_detaches_five,
+    a_forced_attach_requires_a_regional_disk_and_another_zone,
+    a_disk_bound_to_an_instance_is_not_attached_or_detached,
+    a_tagged_instance_attaches_in_parallel_and_detaches_five_disks,
     attach_and_detach_can_exclude_each_other,
-    a_description_says_when_a_disk_was_attached_or_else_detached,
+    a_disk_has_the_time_of_its_last_attachment_or_detachment,
     an_attaching_disk_cannot_be_deleted,
     removing_an_instance_deletes_none_of_its_disks,
 );
@@ -27,48 +26,42 @@ pub(crate) fn nvme(world: &World, id: &str, zone: &str) {
 }
 
 async fn shared(ecs: &Client) -> DiskId {
-    let mut request = essd("shared");
-    request.multi_attach = true;
+    let request = essd_with("shared", |disk| disk.multi_attach = true);
     create(ecs, &request).await.unwrap()
 }
 
-fn add_disk(world: &World, disk: &ExistingDisk) -> DiskId {
-    world.cloud.add_disk(disk).parse().unwrap()
+/// A data disk that exists already, with changes.
+fn existing(world: &World, category: &str, zone: Option<&str>, change: impl FnOnce(&mut ExistingDisk)) -> DiskId {
+    let mut disk = ExistingDisk {
+        category: category.to_owned(),
+        zone: zone.map(str::to_owned),
+        system: false,
+        portable: true,
+        instance: None,
+    };
+    change(&mut disk);
+    world.cloud.add_disk(&disk).parse().unwrap()
 }
 
-fn found(world: &World, category: &str, zone: Option<&str>) -> DiskId {
-    add_disk(
-        world,
-        &ExistingDisk {
-            category: category.to_owned(),
-            zone: zone.map(str::to_owned),
-            system: false,
-            portable: true,
-            instance: None,
-        },
-    )
+fn regional(world: &World) -> DiskId {
+    existing(world, "cloud_regional_disk_auto", None, |_| {})
 }
 
-fn by_force(disk: &DiskId, instance: &str) -> AttachDisk {
-    AttachDisk {
+async fn force_attach(ecs: &Client, disk: &DiskId, instance: &str) -> Result<()> {
+    let request = AttachDisk {
         force: true,
-        ..attach_to(disk, instance)
-    }
+        ..attach_to(disk, &node(instance))
+    };
+    ecs.attach_disk(deadline(), &request).await
 }
 
 #[track_caller]
 pub(crate) fn assert_refused<T: std::fmt::Debug>(outcome: Result<T>, status: u16, expected: &str) {
-    assert_eq!(code(outcome), (status, expected.to_owned()));
+    let error = outcome.unwrap_err();
+    assert_eq!((error.status(), error.code()), (Some(status), Some(expected)));
 }
 
-#[track_caller]
-pub(crate) fn code<T: std::fmt::Debug>(outcome: Result<T>) -> (u16, String) {
-    let error: Error = outcome.unwrap_err();
-    let code = error.code().unwrap_or_default().to_owned();
-    (error.status().unwrap_or_default(), code)
-}
-
-pub(crate) async fn a_shared_disk_is_in_use_until_the_last_instance_lets_go(ecs: &Client, world: &World) {
+pub(crate) async fn a_multi_attach_disk_is_in_use_until_its_last_detachment(ecs: &Client, world: &World) {
     nvme(world, "i-a", ZONE);
     nvme(world, "i-b", ZONE);
     world.configure(json!({"delays": {"attach": "2s", "detach": "2s"}}));
@@ -105,19 +98,19 @@ pub(crate) async fn at_most_sixteen_instances_share_a_disk(ecs: &Client, world: 
     attach(ecs, &disk, "i-more").await.unwrap();
 }
 
-pub(crate) async fn a_shared_disk_takes_an_instance_that_speaks_nvme_in_its_zone(ecs: &Client, world: &World) {
+pub(crate) async fn a_multi_attach_disk_requires_an_nvme_instance_in_its_zone(ecs: &Client, world: &World) {
     nvme(world, "i-b", FAR_ZONE);
     let disk = shared(ecs).await;
     let old = attach(ecs, &disk, "i-one").await;
     assert_refused(old, 403, "InvalidInstanceType.NvmeUnsupported");
     assert_refused(attach(ecs, &disk, "i-b").await, 403, "ResourcesNotInSameZone");
-    let efficiency = found(world, "cloud_efficiency", Some(FAR_ZONE));
+    let efficiency = existing(world, "cloud_efficiency", Some(FAR_ZONE), |_| {});
     let category = attach(ecs, &efficiency, "i-b").await;
     assert_refused(category, 403, "InvalidInstanceType.NotSupportDiskCategory");
 }
 
 pub(crate) async fn a_regional_disk_attaches_in_every_zone(ecs: &Client, world: &World) {
-    let disk = found(world, "cloud_regional_disk_auto", None);
+    let disk = regional(world);
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!((row.zone, row.category.is_regional()), (None, true));
     for instance in ["i-one", "i-far"] {
@@ -126,11 +119,11 @@ pub(crate) async fn a_regional_disk_attaches_in_every_zone(ecs: &Client, world: 
     }
 }
 
-pub(crate) async fn force_takes_only_a_regional_disk_and_only_from_another_zone(ecs: &Client, world: &World) {
+pub(crate) async fn a_forced_attach_requires_a_regional_disk_and_another_zone(ecs: &Client, world: &World) {
     let zonal = create_essd(ecs, "zonal").await;
-    let expect_error = ecs.attach_disk(deadline(), &by_force(&zonal, "i-one")).await;
-    assert_refused(expect_error, 400, "InvalidParameterForce.DiskCategoryNotSupported");
-    let disk = found(world, "cloud_regional_disk_auto", None);
+    let rejected = force_attach(ecs, &zonal, "i-one").await;
+    assert_refused(rejected, 400, "InvalidParameterForce.DiskCategoryNotSupported");
+    let disk = regional(world);
     attach(ecs, &disk, "i-one").await.unwrap();
     world.configure(json!({"faults": [{"action": "DetachDisk", "kind": "fails-later"}]}));
     detach(ecs, &disk, "i-one").await.unwrap();
@@ -139,51 +132,35 @@ pub(crate) async fn force_takes_only_a_regional_disk_and_only_from_another_zone(
     assert_eq!(row.status, DiskStatus::Detaching);
     for instance in ["i-one", "i-two"] {
         assert_refused(attach(ecs, &disk, instance).await, 403, "IncorrectDiskStatus");
-        assert_refused(
-            ecs.attach_disk(deadline(), &by_force(&disk, instance)).await,
-            403,
-            "InvalidInstance.ZoneConflict",
-        );
+        let rejected = force_attach(ecs, &disk, instance).await;
+        assert_refused(rejected, 403, "InvalidInstance.ZoneConflict");
     }
-    ecs.attach_disk(deadline(), &by_force(&disk, "i-far")).await.unwrap();
+    force_attach(ecs, &disk, "i-far").await.unwrap();
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.attachments, [node("i-far")]);
 }
 
-pub(crate) async fn a_subscription_disk_is_not_portable(ecs: &Client, world: &World) {
-    let subscribed = |instance: Option<&str>| ExistingDisk {
-        category: "cloud_essd".to_owned(),
-        zone: Some(ZONE.to_owned()),
-        system: false,
-        portable: false,
-        instance: instance.map(str::to_owned),
-    };
-    let disk = add_disk(world, &subscribed(None));
+pub(crate) async fn a_disk_bound_to_an_instance_is_not_attached_or_detached(ecs: &Client, world: &World) {
+    let on_one = || Some("i-one".to_owned());
+    // Of a subscription.
+    let disk = existing(world, "cloud_essd", Some(ZONE), |disk| disk.portable = false);
     assert_refused(attach(ecs, &disk, "i-one").await, 403, "DiskNotPortable");
-    let disk = add_disk(world, &subscribed(Some("i-one")));
+    let disk = existing(world, "cloud_essd", Some(ZONE), |disk| {
+        (disk.portable, disk.instance) = (false, on_one());
+    });
     assert_refused(detach(ecs, &disk, "i-one").await, 403, "DiskNotPortable");
-}
-
-pub(crate) async fn what_belongs_to_an_instance_is_not_attached_to_another_one(ecs: &Client, world: &World) {
-    let disk = found(world, "local_ssd_pro", Some(ZONE));
-    let expect_error = attach(ecs, &disk, "i-one").await;
-    assert_refused(expect_error, 400, "DiskCategory.OperationNotSupported");
-    let system = add_disk(
-        world,
-        &ExistingDisk {
-            category: "cloud_essd".to_owned(),
-            zone: Some(ZONE.to_owned()),
-            system: true,
-            portable: true,
-            instance: Some("i-one".to_owned()),
-        },
-    );
+    let local = existing(world, "local_ssd_pro", Some(ZONE), |_| {});
+    let rejected = attach(ecs, &local, "i-one").await;
+    assert_refused(rejected, 400, "DiskCategory.OperationNotSupported");
+    let system = existing(world, "cloud_essd", Some(ZONE), |disk| {
+        (disk.system, disk.instance) = (true, on_one());
+    });
     let row = described(ecs, &system).await.unwrap();
     assert_eq!(row.kind, DiskKind::System);
     assert_refused(detach(ecs, &system, "i-one").await, 403, "DiskTypeViolation");
 }
 
-pub(crate) async fn an_instance_that_is_tagged_attaches_side_by_side_and_detaches_five(ecs: &Client, world: &World) {
+pub(crate) async fn a_tagged_instance_attaches_in_parallel_and_detaches_five_disks(ecs: &Client, world: &World) {
     world.configure(json!({
         "rules": {"alternatives": "last"}, "delays": {"attach": "2s", "detach": "2s"}
     }));
@@ -204,11 +181,8 @@ pub(crate) async fn an_instance_that_is_tagged_attaches_side_by_side_and_detache
     for disk in &disks[..5] {
         detach(ecs, disk, "i-one").await.unwrap();
     }
-    assert_refused(
-        detach(ecs, &disks[5], "i-one").await,
-        400,
-        "DisksDetachingOnEcsExceeded",
-    );
+    let sixth = detach(ecs, &disks[5], "i-one").await;
+    assert_refused(sixth, 400, "DisksDetachingOnEcsExceeded");
 }
 
 pub(crate) async fn attach_and_detach_can_exclude_each_other(ecs: &Client, world: &World) {
@@ -224,7 +198,7 @@ pub(crate) async fn attach_and_detach_can_exclude_each_other(ecs: &Client, world
     attach(ecs, &two, "i-one").await.unwrap();
 }
 
-pub(crate) async fn a_description_says_when_a_disk_was_attached_or_else_detached(ecs: &Client, world: &World) {
+pub(crate) async fn a_disk_has_the_time_of_its_last_attachment_or_detachment(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"attach": "2s", "detach": "3s"}}));
     let disk = create_essd(ecs, "timed").await;
     let times = async || {

@@ -7,9 +7,9 @@ over_every_connection!(
     the_default_page_has_a_hundred_rows,
     a_page_size_is_clamped,
     snapshot_pages_are_smaller,
-    a_page_token_is_good_only_for_its_query_and_its_time,
-    what_comes_and_goes_between_pages_neither_repeats_nor_hides_others,
-    a_list_by_tags_ends_early_and_one_without_them_does_not,
+    a_page_token_is_valid_only_for_its_query_and_its_lifetime,
+    changes_between_pages_neither_repeat_nor_hide_other_disks,
+    a_list_by_tags_ends_early_and_a_list_without_tags_does_not,
 );
 
 async fn disks(ecs: &Client, count: usize) -> BTreeSet<DiskId> {
@@ -67,29 +67,24 @@ pub(crate) async fn snapshot_pages_are_smaller(ecs: &Client, _: &World) {
         let request = snapshot_of(&disk, &format!("cut-{n}"));
         snapshot(ecs, &request).await.unwrap();
     }
-    let mut query = DescribeSnapshots {
-        page_size: Some(500),
-        ..DescribeSnapshots::default()
+    let page = async |page_size, next| {
+        let query = DescribeSnapshots {
+            page_size: Some(page_size),
+            next,
+            ..DescribeSnapshots::default()
+        };
+        let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
+        (page.rows.len(), page.next)
     };
-    let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
-    assert_eq!(page.rows.len(), 100);
-    query.next = page.next;
-    assert!(query.next.is_some());
-    let last = ecs.describe_snapshots(deadline(), &query).await.unwrap();
-    assert_eq!((last.rows.len(), last.next), (1, None));
-    query = DescribeSnapshots {
-        page_size: Some(1),
-        ..DescribeSnapshots::default()
-    };
-    let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
-    assert_eq!(page.rows.len(), 10);
+    let (count, next) = page(500, None).await;
+    assert!(count == 100 && next.is_some(), "{count}");
+    assert_eq!(page(500, next).await, (1, None));
+    assert_eq!(page(1, None).await.0, 10);
 }
 
-pub(crate) async fn a_page_token_is_good_only_for_its_query_and_its_time(ecs: &Client, world: &World) {
+pub(crate) async fn a_page_token_is_valid_only_for_its_query_and_its_lifetime(ecs: &Client, world: &World) {
     world.configure(json!({"rules": {"page_memory": "1h"}}));
-    let mut request = essd("tagged");
-    request.tags = tags(&[("k", "v")]);
-    create(ecs, &request).await.unwrap();
+    create(ecs, &tagged_essd("tagged", &[("k", "v")])).await.unwrap();
     disks(ecs, 11).await;
     let first = ecs.describe_disks(deadline(), &by(10)).await.unwrap();
     let other = DescribeDisks {
@@ -108,7 +103,7 @@ pub(crate) async fn a_page_token_is_good_only_for_its_query_and_its_time(ecs: &C
     expect_error(ecs.describe_disks(deadline(), &same).await, Kind::Invalid);
 }
 
-pub(crate) async fn what_comes_and_goes_between_pages_neither_repeats_nor_hides_others(ecs: &Client, _: &World) {
+pub(crate) async fn changes_between_pages_neither_repeat_nor_hide_other_disks(ecs: &Client, _: &World) {
     let before = disks(ecs, 25).await;
     let first = ecs.describe_disks(deadline(), &by(10)).await.unwrap();
     let mut ids: Vec<DiskId> = first.rows.into_iter().map(|row| row.id).collect();
@@ -121,36 +116,26 @@ pub(crate) async fn what_comes_and_goes_between_pages_neither_repeats_nor_hides_
     };
     ids.extend(walk(ecs, rest).await.0);
     let all: BTreeSet<DiskId> = ids.iter().cloned().collect();
-    assert_eq!(all.len(), ids.len(), "a disk is shown twice");
+    assert_eq!(all.len(), ids.len(), "a disk is listed twice");
     assert!(before.is_subset(&all));
 }
 
-pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(ecs: &Client, world: &World) {
+pub(crate) async fn a_list_by_tags_ends_early_and_a_list_without_tags_does_not(ecs: &Client, world: &World) {
     world.configure(json!({"rules": {"filtered_rows": 15}}));
     let disk = create_essd(ecs, "source").await;
+    let pair = [("k", "v")];
     for n in 0..20 {
-        let mut request = essd(&format!("disk-{n}"));
-        request.tags = tags(&[("k", "v")]);
+        let request = tagged_essd(&format!("disk-{n}"), &pair);
         create(ecs, &request).await.unwrap();
-        let mut request = snapshot_of(&disk, &format!("cut-{n}"));
-        request.tags = tags(&[("k", "v")]);
+        let request = tagged_snapshot_of(&disk, &format!("cut-{n}"), &pair);
         snapshot(ecs, &request).await.unwrap();
     }
-    for (filter, disks, snapshots) in [(tags(&[("k", "v")]), 15, 15), (Tags::new(), 21, 20)] {
-        let mut query = DescribeDisks {
+    for (filter, disks, snapshots) in [(tags(&pair), 15, 15), (Tags::new(), 21, 20)] {
+        let query = DescribeDisks {
             tags: filter.clone(),
-            page_size: Some(10),
-            ..DescribeDisks::default()
+            ..by(10)
         };
-        let mut found = 0;
-        loop {
-            let page = ecs.describe_disks(deadline(), &query).await.unwrap();
-            found += page.rows.len();
-            query.next = page.next;
-            if query.next.is_none() {
-                break;
-            }
-        }
+        let found = walk(ecs, query).await.0.len();
         let query = DescribeSnapshots {
             tags: filter,
             ..DescribeSnapshots::default()

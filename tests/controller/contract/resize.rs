@@ -5,27 +5,17 @@ use crate::contract::world::*;
 over_every_connection!(
     an_available_disk_is_resized_offline,
     an_attached_disk_is_resized_online,
-    a_repeated_resize_has_one_effect,
-    a_resize_token_of_a_different_size_is_a_mismatch,
+    a_repeated_resize_has_one_effect_and_its_token_with_another_size_is_a_mismatch,
     a_disk_neither_shrinks_nor_grows_beyond_its_category,
     resizing_a_missing_disk_is_not_found,
     the_resize_mode_must_match_the_state,
     a_resize_is_rejected_while_another_one_is_processed,
 );
 
-fn to(disk: &DiskId, size: u32, mode: ResizeMode) -> ResizeDisk {
-    ResizeDisk {
-        disk: disk.clone(),
-        size: Gib(size),
-        mode,
-        token: ClientToken::derive("ResizeDisk", [disk.as_str(), &size.to_string()]),
-    }
-}
-
 pub(crate) async fn an_available_disk_is_resized_offline(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"resize": "2s"}}));
     let disk = create_essd(ecs, "free").await;
-    let request = to(&disk, 30, ResizeMode::Offline);
+    let request = resize_to(&disk, 30, ResizeMode::Offline);
     resize(ecs, &request).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(20));
     world.pass(2);
@@ -35,24 +25,21 @@ pub(crate) async fn an_available_disk_is_resized_offline(ecs: &Client, world: &W
 pub(crate) async fn an_attached_disk_is_resized_online(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "held").await;
     attach(ecs, &disk, "i-one").await.unwrap();
-    let request = to(&disk, 30, ResizeMode::Online);
+    let request = resize_to(&disk, 30, ResizeMode::Online);
     resize(ecs, &request).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
 }
 
-pub(crate) async fn a_repeated_resize_has_one_effect(ecs: &Client, _: &World) {
+pub(crate) async fn a_repeated_resize_has_one_effect_and_its_token_with_another_size_is_a_mismatch(
+    ecs: &Client,
+    _: &World,
+) {
     let disk = create_essd(ecs, "once").await;
-    let request = to(&disk, 30, ResizeMode::Offline);
+    let request = resize_to(&disk, 30, ResizeMode::Offline);
     resize(ecs, &request).await.unwrap();
     // Without the token, a resize from 30 to 30 is rejected.
     resize(ecs, &request).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
-}
-
-pub(crate) async fn a_resize_token_of_a_different_size_is_a_mismatch(ecs: &Client, _: &World) {
-    let disk = create_essd(ecs, "other").await;
-    let request = to(&disk, 30, ResizeMode::Offline);
-    resize(ecs, &request).await.unwrap();
     let other = ResizeDisk {
         size: Gib(40),
         ..request
@@ -66,7 +53,7 @@ pub(crate) async fn a_disk_neither_shrinks_nor_grows_beyond_its_category(ecs: &C
     for alternatives in ["first", "last"] {
         world.configure(json!({"rules": {"alternatives": alternatives}}));
         for size in [19, 20, 65537] {
-            let request = to(&disk, size, ResizeMode::Offline);
+            let request = resize_to(&disk, size, ResizeMode::Offline);
             expect_error(resize(ecs, &request).await, Kind::OutOfRange);
         }
     }
@@ -74,30 +61,28 @@ pub(crate) async fn a_disk_neither_shrinks_nor_grows_beyond_its_category(ecs: &C
 }
 
 pub(crate) async fn resizing_a_missing_disk_is_not_found(ecs: &Client, _: &World) {
-    let request = to(&"d-unknown".parse().unwrap(), 30, ResizeMode::Offline);
-    let error = expect_error(resize(ecs, &request).await, Kind::NotFound);
-    assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
+    let request = resize_to(&"d-unknown".parse().unwrap(), 30, ResizeMode::Offline);
+    assert_rejected(resize(ecs, &request).await, Kind::NotFound, "InvalidDiskId.NotFound");
 }
 
 pub(crate) async fn the_resize_mode_must_match_the_state(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "stopped").await;
-    let request = to(&disk, 30, ResizeMode::Online);
+    let request = resize_to(&disk, 30, ResizeMode::Online);
     expect_error(resize(ecs, &request).await, Kind::Conflict);
     world.configure(json!({"delays": {"attach": "2s"}}));
     attach(ecs, &disk, "i-one").await.unwrap();
-    let request = to(&disk, 30, ResizeMode::Offline);
+    let request = resize_to(&disk, 30, ResizeMode::Offline);
     expect_error(resize(ecs, &request).await, Kind::Conflict);
 }
 
 pub(crate) async fn a_resize_is_rejected_while_another_one_is_processed(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"resize": "30s"}}));
     let disk = create_essd(ecs, "twice").await;
-    let request = to(&disk, 30, ResizeMode::Offline);
+    let request = resize_to(&disk, 30, ResizeMode::Offline);
     resize(ecs, &request).await.unwrap();
     // Another order on the disk, not an earlier call with the token: no implementation repeats the call.
-    let more = to(&disk, 40, ResizeMode::Offline);
-    let error = expect_error(resize(ecs, &more).await, Kind::Conflict);
-    assert_eq!(error.code(), Some("LastOrderProcessing"));
+    let more = resize_to(&disk, 40, ResizeMode::Offline);
+    assert_rejected(resize(ecs, &more).await, Kind::Conflict, "LastOrderProcessing");
     world.pass(30);
     resize(ecs, &more).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));

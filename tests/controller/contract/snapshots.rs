@@ -6,18 +6,17 @@ over_every_connection!(
     a_snapshot_is_captured_then_complete,
     a_snapshot_of_an_older_category_is_usable_when_complete,
     a_snapshot_is_described_as_requested,
-    a_disk_from_a_snapshot_has_its_source,
-    a_disk_from_a_snapshot_is_not_smaller,
-    a_disk_from_an_unfinished_or_unknown_snapshot_is_refused,
+    a_disk_from_a_snapshot_has_its_source_and_is_not_smaller,
+    a_disk_from_an_unfinished_or_unknown_snapshot_is_rejected,
     a_repeated_create_returns_the_same_snapshot,
     a_snapshot_token_of_a_different_request_is_a_mismatch,
     a_snapshot_of_a_missing_disk_is_not_found,
     a_disk_of_an_older_category_has_one_snapshot_in_progress,
     snapshots_are_listed_by_disk_and_by_id,
-    a_deleted_snapshot_is_gone_though_disks_were_made_from_it,
+    a_snapshot_is_deleted_although_disks_were_created_from_it,
     deleting_an_unknown_snapshot_is_success_or_not_found,
     a_snapshot_expires_after_its_retention_days,
-    somebody_elses_hold_on_a_snapshot_is_refused_by_its_code,
+    a_snapshot_held_by_an_image_a_lock_or_the_archive_is_rejected_with_its_code,
     snapshots_per_disk_and_in_progress_are_limited,
 );
 
@@ -40,11 +39,14 @@ pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &Client, world: &W
     assert_eq!(row.status, SnapshotStatus::Accomplished);
 }
 
+/// A request for a disk from the snapshot.
+fn restored(snapshot: &SnapshotId) -> CreateDisk {
+    essd_with("restored", |disk| disk.snapshot = Some(snapshot.clone()))
+}
+
 pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
-    let mut legacy = essd("legacy");
-    legacy.category = Category::CloudSsd;
-    let disk = create(ecs, &legacy).await.unwrap();
+    let disk = disk_of(ecs, "legacy", Category::CloudSsd, 20).await;
     let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
     world.pass(4);
     assert!(!described_snapshot(ecs, &id).await.unwrap().available);
@@ -54,8 +56,7 @@ pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(ecs:
 
 pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
-    let mut wanted = snapshot_of(&disk, "wanted");
-    wanted.tags = tags(&[("k", "v")]);
+    let mut wanted = tagged_snapshot_of(&disk, "wanted", &[("k", "v")]);
     wanted.retention_days = Some(7);
     let id = snapshot(ecs, &wanted).await.unwrap();
     let row = described_snapshot(ecs, &id).await.unwrap();
@@ -64,39 +65,28 @@ pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &Client, _: &World
     assert_eq!(row.tags, wanted.tags);
 }
 
-pub(crate) async fn a_disk_from_a_snapshot_has_its_source(ecs: &Client, _: &World) {
-    let disk = create_essd(ecs, "source").await;
-    let snapshot = snapshot(ecs, &snapshot_of(&disk, "one")).await;
-    let mut restored = essd("restored");
-    restored.snapshot = Some(snapshot.unwrap());
-    restored.size = Gib(40);
-    let id = create(ecs, &restored).await.unwrap();
+pub(crate) async fn a_disk_from_a_snapshot_has_its_source_and_is_not_smaller(ecs: &Client, _: &World) {
+    let disk = disk_of(ecs, "source", Category::CloudEssd, 40).await;
+    let snapshot = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
+    let small = create(ecs, &restored(&snapshot)).await;
+    assert_rejected(small, Kind::OutOfRange, "InvalidDiskSize.TooSmall");
+    let larger = CreateDisk {
+        size: Gib(50),
+        ..restored(&snapshot)
+    };
+    let id = create(ecs, &larger).await.unwrap();
     let row = described(ecs, &id).await.unwrap();
-    assert_eq!((row.source_snapshot, row.size), (restored.snapshot, Gib(40)));
+    assert_eq!((row.source_snapshot, row.size), (Some(snapshot), Gib(50)));
 }
 
-pub(crate) async fn a_disk_from_a_snapshot_is_not_smaller(ecs: &Client, _: &World) {
-    let mut large = essd("large");
-    large.size = Gib(40);
-    let disk = create(ecs, &large).await.unwrap();
-    let snapshot = snapshot(ecs, &snapshot_of(&disk, "one")).await;
-    let mut restored = essd("restored");
-    restored.snapshot = Some(snapshot.unwrap());
-    let error = expect_error(create(ecs, &restored).await, Kind::OutOfRange);
-    assert_eq!(error.code(), Some("InvalidDiskSize.TooSmall"));
-}
-
-pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_refused(ecs: &Client, world: &World) {
+pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_rejected(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let disk = create_essd(ecs, "source").await;
-    let snapshot = snapshot(ecs, &snapshot_of(&disk, "one")).await;
-    let mut restored = essd("restored");
-    restored.snapshot = Some(snapshot.unwrap());
-    let error = create(ecs, &restored).await.unwrap_err();
-    assert_eq!(error.code(), Some("InvalidSnapshotId.NotReady"));
-    restored.snapshot = Some("s-unknown".parse().unwrap());
-    let error = expect_error(create(ecs, &restored).await, Kind::NotFound);
-    assert_eq!(error.code(), Some("InvalidSnapshotId.NotFound"));
+    let unfinished = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
+    let rejected = create(ecs, &restored(&unfinished)).await;
+    assert_eq!(code(rejected), "InvalidSnapshotId.NotReady");
+    let rejected = create(ecs, &restored(&"s-unknown".parse().unwrap())).await;
+    assert_rejected(rejected, Kind::NotFound, "InvalidSnapshotId.NotFound");
 }
 
 pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &Client, world: &World) {
@@ -118,8 +108,7 @@ pub(crate) async fn a_snapshot_token_of_a_different_request_is_a_mismatch(ecs: &
 
 pub(crate) async fn a_snapshot_of_a_missing_disk_is_not_found(ecs: &Client, _: &World) {
     let request = snapshot_of(&"d-unknown".parse().unwrap(), "one");
-    let error = expect_error(snapshot(ecs, &request).await, Kind::NotFound);
-    assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
+    assert_rejected(snapshot(ecs, &request).await, Kind::NotFound, "InvalidDiskId.NotFound");
 }
 
 pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(ecs: &Client, world: &World) {
@@ -127,9 +116,7 @@ pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(ecs
         world.configure(json!({
             "rules": {"alternatives": alternatives}, "delays": {"snapshot": "5s"}
         }));
-        let mut legacy = essd(alternatives);
-        legacy.category = Category::CloudEfficiency;
-        let disk = create(ecs, &legacy).await.unwrap();
+        let disk = disk_of(ecs, alternatives, Category::CloudEfficiency, 20).await;
         let one = snapshot_of(&disk, &format!("one-{alternatives}"));
         let two = snapshot_of(&disk, &format!("two-{alternatives}"));
         snapshot(ecs, &one).await.unwrap();
@@ -147,25 +134,20 @@ pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &Client, _: &Wor
         disk: Some(one),
         ..DescribeSnapshots::default()
     };
-    let page = ecs.describe_snapshots(deadline(), &by_disk).await.unwrap();
-    let ids: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
-    assert_eq!(ids, [of_one.unwrap()]);
-    let nothing = DescribeSnapshots {
+    assert_eq!(listed_snapshots(ecs, &by_disk).await, [of_one.unwrap()]);
+    let no_ids = DescribeSnapshots {
         ids: Some(vec![]),
         ..DescribeSnapshots::default()
     };
-    let page = ecs.describe_snapshots(deadline(), &nothing).await.unwrap();
-    assert_eq!(page.rows, []);
+    assert_eq!(listed_snapshots(ecs, &no_ids).await, []);
     let unknown = "s-unknown".parse().unwrap();
     assert_eq!(described_snapshot(ecs, &unknown).await, None);
 }
 
-pub(crate) async fn a_deleted_snapshot_is_gone_though_disks_were_made_from_it(ecs: &Client, _: &World) {
+pub(crate) async fn a_snapshot_is_deleted_although_disks_were_created_from_it(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
     let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
-    let mut restored = essd("restored");
-    restored.snapshot = Some(id.clone());
-    create(ecs, &restored).await.unwrap();
+    create(ecs, &restored(&id)).await.unwrap();
     ecs.delete_snapshot(deadline(), &id).await.unwrap();
     assert_eq!(described_snapshot(ecs, &id).await, None);
 }
@@ -189,28 +171,26 @@ pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &Client, wo
     for days in [0, 65537] {
         request.retention_days = Some(days);
         request.token = ClientToken::derive("CreateSnapshot", [days.to_string().as_str()]);
-        let error = snapshot(ecs, &request).await.unwrap_err();
-        assert_eq!(error.code(), Some("InvalidRetentionDays.Malformed"));
+        assert_eq!(code(snapshot(ecs, &request).await), "InvalidRetentionDays.Malformed");
     }
 }
 
-pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(ecs: &Client, world: &World) {
+pub(crate) async fn a_snapshot_held_by_an_image_a_lock_or_the_archive_is_rejected_with_its_code(
+    ecs: &Client,
+    world: &World,
+) {
     let disk = create_essd(ecs, "source").await;
     let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
-    for (hold, code) in [
+    for (hold, expected) in [
         ("images", "SnapshotCreatedImage"),
         ("locked", "InvalidOperation.SnapshotIsLocked"),
     ] {
         world.configure(json!({"holds": {hold: [id.as_str()]}}));
-        let error = ecs.delete_snapshot(deadline(), &id).await.unwrap_err();
-        assert_eq!(error.code(), Some(code));
+        assert_eq!(code(ecs.delete_snapshot(deadline(), &id).await), expected);
         world.configure(json!({"holds": null}));
     }
     world.configure(json!({"holds": {"archived": [id.as_str()]}}));
-    let mut restored = essd("restored");
-    restored.snapshot = Some(id.clone());
-    let error = create(ecs, &restored).await.unwrap_err();
-    assert_eq!(error.code(), Some("InvalidSnapshotId.NotReady"));
+    assert_eq!(code(create(ecs, &restored(&id)).await), "InvalidSnapshotId.NotReady");
     ecs.delete_snapshot(deadline(), &id).await.unwrap();
 }
 
@@ -221,14 +201,11 @@ pub(crate) async fn snapshots_per_disk_and_in_progress_are_limited(ecs: &Client,
     for n in 0..10 {
         take(n).await.unwrap();
     }
-    let error = take(10).await.unwrap_err();
-    assert_eq!(error.code(), Some("QuotaExceed.ConcurrentSnapshotQuota"));
-    assert_eq!(error.kind(), Kind::Conflict);
+    assert_rejected(take(10).await, Kind::Conflict, "QuotaExceed.ConcurrentSnapshotQuota");
     world.pass(60);
     world.configure(json!({"delays": {"snapshot": "0s"}}));
     for n in 10..256 {
         take(n).await.unwrap();
     }
-    let error = take(256).await.unwrap_err();
-    assert_eq!(error.code(), Some("QuotaExceed.SnapshotQuota"));
+    assert_eq!(code(take(256).await), "QuotaExceed.SnapshotQuota");
 }

@@ -8,11 +8,11 @@ use serde_json::json;
 
 use diskplugin::base::Deadline;
 use diskplugin::model::{Disk, DiskId, DiskStatus};
-use ecs::{Client, DescribeDisks, Kind};
+use ecs::{Client, Kind};
 use fake_ecs::{Cloud, Options, TokioClock};
 
 use crate::common::memory_cloud::client;
-use crate::contract::world::{attach_to, essd};
+use crate::contract::world::{attach, described, essd};
 
 fn cloud(flags: &[&str]) -> Cloud {
     let options = Options::from_flags(flags.iter().copied()).unwrap();
@@ -24,12 +24,7 @@ fn soon() -> Deadline {
 }
 
 async fn describe(ecs: &Client, disk: &DiskId) -> Disk {
-    let query = DescribeDisks {
-        ids: Some(vec![disk.clone()]),
-        ..DescribeDisks::default()
-    };
-    let page = ecs.describe_disks(soon(), &query).await.unwrap();
-    page.rows.into_iter().next().unwrap()
+    described(ecs, disk).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -41,8 +36,7 @@ async fn a_disk_is_created_and_attached_in_virtual_time() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(describe(&ecs, &disk).await.is_free());
     let instance = cloud.nodes()[0].id.parse().unwrap();
-    let attach = attach_to(&disk, "i-one");
-    ecs.attach_disk(soon(), &attach).await.unwrap();
+    attach(&ecs, &disk, "i-one").await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
     let row = describe(&ecs, &disk).await;
     assert!(row.is_in_use_on(&instance));

@@ -29,7 +29,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use wiremock::MockServer;
 
-pub(crate) use crate::common::ecs::essd;
+pub(crate) use crate::common::ecs::{attach_to, detach_from, essd, snapshot_of};
 use crate::common::memory_cloud;
 
 pub(crate) const ZONE: &str = "cn-beijing-a";
@@ -159,40 +159,12 @@ pub(crate) fn tags(pairs: &[(&str, &str)]) -> Tags {
     pairs.iter().map(own).collect()
 }
 
-pub(crate) fn snapshot_of(disk: &DiskId, name: &str) -> CreateSnapshot {
-    CreateSnapshot {
-        disk: disk.clone(),
-        name: name.to_owned(),
-        retention_days: None,
-        resource_group: None,
-        tags: Tags::new(),
-        token: ClientToken::derive("CreateSnapshot", [name]),
-    }
-}
-
-pub(crate) fn attach_to(disk: &DiskId, instance: &str) -> AttachDisk {
-    AttachDisk {
-        disk: disk.clone(),
-        instance: node(instance),
-        force: false,
-        delete_with_instance: false,
-    }
-}
-
-pub(crate) fn detach_from(disk: &DiskId, instance: &str) -> DetachDisk {
-    DetachDisk {
-        disk: disk.clone(),
-        instance: node(instance),
-        delete_with_instance: false,
-    }
-}
-
 pub(crate) async fn attach(ecs: &Client, disk: &DiskId, instance: &str) -> Result<()> {
-    ecs.attach_disk(deadline(), &attach_to(disk, instance)).await
+    ecs.attach_disk(deadline(), &attach_to(disk, &node(instance))).await
 }
 
 pub(crate) async fn detach(ecs: &Client, disk: &DiskId, instance: &str) -> Result<()> {
-    ecs.detach_disk(deadline(), &detach_from(disk, instance)).await
+    ecs.detach_disk(deadline(), &detach_from(disk, &node(instance))).await
 }
 
 pub(crate) async fn create(ecs: &Client, request: &CreateDisk) -> Result<DiskId> {
@@ -209,6 +181,95 @@ pub(crate) async fn modify(ecs: &Client, request: &ModifyDiskSpec) -> Result<Opt
 
 pub(crate) async fn resize(ecs: &Client, request: &ResizeDisk) -> Result<()> {
     ecs.resize_disk(deadline(), request).await
+}
+
+/// A request for a 20 GiB ESSD with changes.
+pub(crate) fn essd_with(name: &str, change: impl FnOnce(&mut CreateDisk)) -> CreateDisk {
+    let mut request = essd(name);
+    change(&mut request);
+    request
+}
+
+pub(crate) fn tagged_essd(name: &str, pairs: &[(&str, &str)]) -> CreateDisk {
+    essd_with(name, |disk| disk.tags = tags(pairs))
+}
+
+pub(crate) fn tagged_snapshot_of(disk: &DiskId, name: &str, pairs: &[(&str, &str)]) -> CreateSnapshot {
+    CreateSnapshot {
+        tags: tags(pairs),
+        ..snapshot_of(disk, name)
+    }
+}
+
+/// A modification without changes.
+pub(crate) fn to(disk: &DiskId) -> ModifyDiskSpec {
+    ModifyDiskSpec {
+        disk: disk.clone(),
+        category: None,
+        performance_level: None,
+        provisioned_iops: None,
+        dry_run: false,
+    }
+}
+
+pub(crate) fn to_category(disk: &DiskId, category: Category) -> ModifyDiskSpec {
+    ModifyDiskSpec {
+        category: Some(category),
+        ..to(disk)
+    }
+}
+
+pub(crate) fn to_auto(disk: &DiskId) -> ModifyDiskSpec {
+    to_category(disk, Category::CloudAuto)
+}
+
+pub(crate) async fn disk_of(ecs: &Client, name: &str, category: Category, size: u32) -> DiskId {
+    let request = essd_with(name, |disk| (disk.category, disk.size) = (category, Gib(size)));
+    create(ecs, &request).await.unwrap()
+}
+
+pub(crate) fn resize_to(disk: &DiskId, size: u32, mode: ResizeMode) -> ResizeDisk {
+    ResizeDisk {
+        disk: disk.clone(),
+        size: Gib(size),
+        mode,
+        token: ClientToken::derive("ResizeDisk", [disk.as_str(), &size.to_string()]),
+    }
+}
+
+/// The IDs of the listed disks, which fit on one page.
+pub(crate) async fn listed(ecs: &Client, query: &DescribeDisks) -> Vec<DiskId> {
+    let page = ecs.describe_disks(deadline(), query).await.unwrap();
+    assert_eq!(page.next, None);
+    page.rows.into_iter().map(|row| row.id).collect()
+}
+
+pub(crate) async fn disks_by_tags(ecs: &Client, pairs: &[(&str, &str)]) -> Vec<DiskId> {
+    let query = DescribeDisks {
+        tags: tags(pairs),
+        ..DescribeDisks::default()
+    };
+    listed(ecs, &query).await
+}
+
+/// The IDs of the listed snapshots.
+pub(crate) async fn listed_snapshots(ecs: &Client, query: &DescribeSnapshots) -> Vec<SnapshotId> {
+    let page = ecs.describe_snapshots(deadline(), query).await.unwrap();
+    page.rows.into_iter().map(|row| row.id).collect()
+}
+
+pub(crate) async fn snapshots_by_tags(ecs: &Client, pairs: &[(&str, &str)]) -> Vec<SnapshotId> {
+    let query = DescribeSnapshots {
+        tags: tags(pairs),
+        ..DescribeSnapshots::default()
+    };
+    listed_snapshots(ecs, &query).await
+}
+
+/// The error code of a rejected call.
+#[track_caller]
+pub(crate) fn code<T: std::fmt::Debug>(outcome: Result<T>) -> String {
+    outcome.unwrap_err().code().unwrap_or_default().to_owned()
 }
 
 /// A new 20 GiB ESSD.
@@ -236,6 +297,12 @@ pub(crate) async fn described_snapshot(ecs: &Client, snapshot: &SnapshotId) -> O
     let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
     assert!(page.rows.len() <= 1 && page.next.is_none(), "{page:?}");
     page.rows.into_iter().next()
+}
+
+/// Asserts the kind and the code of a rejected call.
+#[track_caller]
+pub(crate) fn assert_rejected<T: std::fmt::Debug>(outcome: Result<T>, kind: Kind, code: &str) {
+    assert_eq!(expect_error(outcome, kind).code(), Some(code));
 }
 
 /// The error, which must be of this kind.

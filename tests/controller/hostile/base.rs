@@ -2,13 +2,12 @@
 
 use diskplugin::csi::proto::group_controller_server::GroupController;
 use diskplugin::csi::proto::volume_capability::MountVolume;
-use diskplugin::csi::proto::volume_content_source::{Type, VolumeSource};
 use prost_reflect::{DynamicMessage, ReflectMessage};
 
 use crate::hostile::rpc::{call, new_stage, request};
 use crate::service::kit::{
-    self, AccessType, CreateVolumeRequest, HashMap, Mode, Request, Stage, block, capability, from_snapshot, new_volume,
-    parameters as map, proto, range,
+    self, AccessType, CreateVolumeRequest, HashMap, Mode, Request, Stage, block, capability, from_snapshot,
+    from_volume, new_volume, parameters as map, proto, range,
 };
 
 /// A request of an RPC.
@@ -96,11 +95,7 @@ pub(crate) fn all(ids: &Ids) -> Vec<Base> {
         ..Default::default()
     };
     let restore = from_snapshot(&snapshot_id);
-    let clone = proto::VolumeContentSource {
-        r#type: Some(Type::Volume(VolumeSource {
-            volume_id: volume_id.clone(),
-        })),
-    };
+    let clone = from_volume(&volume_id);
     base!("CreateVolume" create);
     base!("CreateVolume" proto::CreateVolumeRequest {
         volume_capabilities: vec![block()],
@@ -218,10 +213,10 @@ pub(crate) fn all(ids: &Ids) -> Vec<Base> {
 /// The valid requests, each of which has succeeded.
 pub(crate) async fn served() -> Vec<Base> {
     let mut served = Vec::new();
-    let known = ids(&new_stage()).await;
-    for base in all(&known) {
+    let expected = ids(&new_stage()).await;
+    for base in all(&expected) {
         let stage = new_stage();
-        assert_eq!(ids(&stage).await, known, "the seed is the same");
+        assert_eq!(ids(&stage).await, expected, "the seed is the same");
         match call(&stage, base.rpc, &base.message).await.response {
             Ok(_) => served.push(base),
             Err(status) => panic!("{base}: {status}"),

@@ -1,4 +1,4 @@
-//! Every field of every request with every bad value.
+//! Every field of every request with every invalid value.
 
 use std::collections::BTreeSet;
 
@@ -113,7 +113,7 @@ async fn an_invalid_value_of_any_field_is_rejected_and_the_error_names_the_field
                 if spoilt.message == base.message {
                     continue;
                 }
-                // A cloud of its own: an accepted request may change it.
+                // A new cloud, because an accepted request may change it.
                 let stage = new_stage();
                 base::ids(&stage).await;
                 let outcome = call(&stage, spoilt.rpc, &spoilt.message).await;
@@ -126,7 +126,7 @@ async fn an_invalid_value_of_any_field_is_rejected_and_the_error_names_the_field
             }
         }
     }
-    println!("{cases} bad requests");
+    println!("{cases} invalid requests");
     assert!(wrong.is_empty(), "{} of {cases}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(cases > 1000, "{cases}");
 }

@@ -1,8 +1,8 @@
-//! Where a field is in a message, however deep.
+//! The path of a field in a message.
 
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
 
-/// A field: the fields that lead to it, and itself. Of a repeated message it is the first one's.
+/// A field after its parents. In a repeated message, it is the field of the first element.
 #[derive(Debug, Clone)]
 pub(crate) struct Path(Vec<FieldDescriptor>);
 
@@ -17,11 +17,11 @@ impl Path {
         names.join(".")
     }
 
-    /// The message that has the field; none when the way to it is not there.
+    /// The message that has the field; `None` if one of its parents is not set.
     pub(crate) fn owner<'a>(&self, message: &'a mut DynamicMessage) -> Option<&'a mut DynamicMessage> {
-        let (_, way) = self.0.split_last()?;
+        let (_, parents) = self.0.split_last()?;
         let mut owner = message;
-        for step in way {
+        for step in parents {
             if !owner.has_field(step) {
                 return None;
             }
@@ -42,15 +42,15 @@ pub(crate) fn paths(message: &MessageDescriptor) -> Vec<Path> {
     paths
 }
 
-fn collect(message: &MessageDescriptor, way: &mut Vec<FieldDescriptor>, paths: &mut Vec<Path>) {
+fn collect(message: &MessageDescriptor, path: &mut Vec<FieldDescriptor>, paths: &mut Vec<Path>) {
     for field in message.fields() {
-        way.push(field.clone());
-        paths.push(Path(way.clone()));
+        path.push(field.clone());
+        paths.push(Path(path.clone()));
         if let Kind::Message(inner) = field.kind()
             && !field.is_map()
         {
-            collect(&inner, way, paths);
+            collect(&inner, path, paths);
         }
-        way.pop();
+        path.pop();
     }
 }

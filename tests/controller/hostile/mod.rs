@@ -1,5 +1,5 @@
-//! Every field of every controller request, spoilt in every way: refused with the right code and by
-//! name, before any cloud call. The fields are read from the proto: one without a rule here fails.
+//! Every field of every controller request with invalid values: each is rejected with the expected code and the name of
+//! the field, before any cloud call. The fields are read from the proto; a field without a rule here fails.
 
 mod base;
 mod every;

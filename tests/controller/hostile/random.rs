@@ -11,7 +11,7 @@ use crate::hostile::every::{complaint, expected, spoil};
 use crate::hostile::field::{Path, paths};
 use crate::hostile::rpc::{call, new_stage};
 
-/// Any text: mostly short, now and then too long, with whatever characters there are.
+/// Any text: mostly short, sometimes too long, with any characters.
 fn text() -> impl Strategy<Value = String> {
     let short = proptest::collection::vec(any::<char>(), 0..60);
     let long = proptest::collection::vec(any::<char>(), 120..140);

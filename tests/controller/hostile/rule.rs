@@ -12,31 +12,31 @@ pub(crate) const LARGEST: usize = 4096;
 /// Kinds of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The id of something that must be there.
+    /// The ID of a resource that must exist.
     Id,
     /// The ID of a resource to delete: a malformed ID cannot exist and counts as deleted.
     Gone,
-    /// The same; empty means all.
+    /// Like `Gone`; empty means all.
     GoneOrAll,
     /// A filter: without a match the list is empty; an empty filter matches all.
     Filter,
     /// A name that the caller chooses.
     Name,
-    /// Where a list goes on.
+    /// A page token.
     Token,
-    /// How many entries.
+    /// The maximum number of entries.
     Count,
-    /// Bytes, at least.
+    /// The minimum number of bytes.
     Size,
-    /// Bytes, at most.
+    /// The maximum number of bytes.
     Limit,
-    /// One of few words.
+    /// One of several constants.
     Choice,
-    /// Ids of things that must all be there; at least one.
+    /// IDs of resources that must all exist; at least one.
     Sources,
-    /// Ids of the snapshots in a group; none says nothing.
+    /// IDs of the snapshots in a group; an empty list is not checked.
     Members,
-    /// One of them: a malformed ID is not a member of any group.
+    /// The ID of a snapshot in a group: a malformed ID is not a member of any group.
     Member,
     /// Words that the driver passes on.
     Flags,
@@ -46,17 +46,17 @@ pub(crate) enum Rule {
     Known,
     /// Keys of the caller.
     Any,
-    /// Zone and the like.
+    /// Topology segments, such as the zone.
     Segments,
-    /// A message that must be there.
+    /// A required message.
     Required,
-    /// One of a oneof that must have one.
+    /// A member of a required oneof.
     OneOf,
-    /// May be missing.
+    /// An optional message.
     Optional,
-    /// At least one.
+    /// At least one message.
     Many,
-    /// True and false are both fine.
+    /// Both true and false are valid.
     Free,
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn of(field: &FieldDescriptor) -> Rule {
         | "TopologyRequirement.preferred" => Rule::Optional,
         "ControllerPublishVolumeRequest.readonly" => Rule::Free,
         name if name.ends_with(".secrets") => Rule::Any,
-        name => panic!("{name} is new: say in tests/controller/hostile/rule.rs what it may hold"),
+        name => panic!("{name} is new: add its rule to tests/controller/hostile/rule.rs"),
     }
 }
 
@@ -153,7 +153,7 @@ impl Rule {
         const INVALID: Expect = Expect::Refused(Code::InvalidArgument);
         match (self, value) {
             (Self::Free | Self::Optional, _) => Expect::Fine,
-            // Nothing is said by an empty message that says which one it is.
+            // An empty message selects a member of the oneof.
             (Self::OneOf, Some(_)) => Expect::Fine,
             (Self::Required | Self::OneOf | Self::Many, _) => INVALID,
             (Self::Choice, Some(Value::EnumNumber(_))) => INVALID,

@@ -1,10 +1,10 @@
-//! Ways to spoil a field.
+//! Invalid values of fields.
 
 use std::collections::HashMap;
 
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, Value};
 
-/// Texts of attacks and of faulty callers.
+/// Texts of attackers and of faulty callers.
 pub(crate) const TEXTS: [&str; 18] = [
     "",
     " ",
@@ -62,7 +62,7 @@ pub(crate) fn values(field: &FieldDescriptor) -> Vec<Option<Value>> {
             values.push(Some(Value::Message(DynamicMessage::new(inner.clone()))));
         }
         Kind::Message(_) => {}
-        kind => panic!("{kind:?} has no bad values yet"),
+        kind => panic!("{kind:?} has no invalid values"),
     }
     values
 }

@@ -1,5 +1,5 @@
-//! The controller is killed again and again, at random instants, while its callers go on. In the end
-//! the cloud has the disks of a run without a kill.
+//! The controller is killed repeatedly, at random instants, while its callers continue. At the end, the cloud has the
+//! disks of a run without kills.
 //!
 //! `KILL_SEED=7 cargo test --test controller kill::` draws other instants.
 
@@ -24,16 +24,16 @@ use crate::common::plan::Plan;
 use crate::common::sidecar::{Port, RetryPolicy, Sidecar};
 use crate::common::state::attachments;
 
-/// Kills of each of the two controllers that live in fear.
+/// Kills of each of two controllers.
 const KILLS: usize = 100;
-/// Lives that the undisturbed controller leads, to compare with.
-const CALM_LIVES: usize = 40;
-/// Lives at the same time.
-const AT_A_TIME: usize = 12;
-/// A controller lives at most so long after it was ready.
-const LONGEST_LIFE: Duration = Duration::from_millis(300);
+/// Lifecycles of the run without kills.
+const COMPARED: usize = 40;
+/// Parallel lifecycles.
+const PARALLEL: usize = 12;
+/// The maximum time between ready and the kill.
+const MAX_UPTIME: Duration = Duration::from_millis(300);
 
-/// As sidecars, only that they do not wait as long between two calls.
+/// As sidecars, with shorter pauses.
 const RETRY_POLICY: RetryPolicy = RetryPolicy {
     timeout: Duration::from_secs(15),
     initial: Duration::from_millis(50),
@@ -51,7 +51,7 @@ impl Instants {
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        let most = u64::try_from(LONGEST_LIFE.as_micros()).unwrap();
+        let most = u64::try_from(MAX_UPTIME.as_micros()).unwrap();
         Duration::from_micros((self.0 >> 33) % most)
     }
 }
@@ -82,8 +82,8 @@ fn things(state: &Value) -> Things {
     disks.chain(snapshots).collect()
 }
 
-/// Leads lives over a controller that is killed so often; as many lives as it takes, and at least so
-/// many. Tells what the cloud has in the end.
+/// Runs lifecycles, at least this number, until the controller has been killed this number of times. Returns the
+/// resources in the cloud at the end.
 async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
     let directory = tempfile::tempdir().unwrap();
     let socket = socket(&directory);
@@ -118,7 +118,7 @@ async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
     let start = Instant::now();
     let (next, enough) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let mut workers = JoinSet::new();
-    for _ in 0..AT_A_TIME {
+    for _ in 0..PARALLEL {
         let (callers, next, enough) = (callers.clone(), Arc::clone(&next), Arc::clone(&enough));
         workers.spawn(async move {
             loop {
@@ -135,7 +135,7 @@ async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
     let mut instants = Instants(seed);
     for _ in 0..kills {
         let (process, _) = fake.controller(&socket).keys().ready(&socket).await;
-        // The instant itself is what is drawn: there is no state to wait for.
+        // A random instant, not a state to wait for.
         tokio::time::sleep(instants.next()).await;
         process.signal(Signal::SIGKILL);
         assert_eq!(process.ended().await.code, None, "it ended before it was killed");
@@ -169,7 +169,7 @@ async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
     things(&state)
 }
 
-/// The things of the first lives.
+/// The resources of the first lifecycles.
 fn first(things: &Things) -> Things {
     let number = |name: &str| -> Option<usize> {
         let rest = name.split_once("pvc-")?.1;
@@ -177,7 +177,7 @@ fn first(things: &Things) -> Things {
         digits.parse().ok()
     };
     let mut first = things.clone();
-    first.retain(|name, _| number(name).is_none_or(|number| number < CALM_LIVES));
+    first.retain(|name, _| number(name).is_none_or(|number| number < COMPARED));
     first
 }
 
@@ -185,13 +185,13 @@ fn first(things: &Things) -> Things {
 async fn two_hundred_kills_leave_the_same_disks_as_a_run_without() {
     let seed = std::env::var("KILL_SEED").ok();
     let seed = seed.map_or(1, |seed| seed.parse::<u64>().expect("KILL_SEED is a number"));
-    let (one, two, calm) = tokio::join!(
-        lane(seed, KILLS, CALM_LIVES),
-        lane(seed + 1, KILLS, CALM_LIVES),
-        lane(seed, 0, CALM_LIVES),
+    let (one, two, without_kills) = tokio::join!(
+        lane(seed, KILLS, COMPARED),
+        lane(seed + 1, KILLS, COMPARED),
+        lane(seed, 0, COMPARED),
     );
-    let calm = first(&calm);
-    assert!(!calm.is_empty());
-    assert_eq!(first(&one), calm, "seed {seed}");
-    assert_eq!(first(&two), calm, "seed {}", seed + 1);
+    let without_kills = first(&without_kills);
+    assert!(!without_kills.is_empty());
+    assert_eq!(first(&one), without_kills, "seed {seed}");
+    assert_eq!(first(&two), without_kills, "seed {}", seed + 1);
 }

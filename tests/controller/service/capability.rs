@@ -173,8 +173,8 @@ const CAPABILITIES: [&str; 15] = [
 
 async fn capabilities(service: &Service) -> Vec<&'static str> {
     let request = Request::new(ControllerGetCapabilitiesRequest {});
-    let answer = service.controller_get_capabilities(request).await.unwrap();
-    let capabilities = answer.into_inner().capabilities.into_iter();
+    let response = service.controller_get_capabilities(request).await.unwrap();
+    let capabilities = response.into_inner().capabilities.into_iter();
     let types = capabilities.map(|capability| match capability.r#type {
         Some(Type::Rpc(rpc)) => rpc.r#type(),
         None => Rpc::Unknown,

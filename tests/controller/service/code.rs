@@ -187,30 +187,25 @@ async fn listed_volumes_and_snapshots_have_their_published_nodes() {
     let stage = Stage::new(&[]);
     let (first, second) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
     stage.publish(&second, NODE).await.unwrap();
-    let mut seen = Vec::new();
-    let mut request = ListVolumesRequest {
+    let request = |token: &str| ListVolumesRequest {
         max_entries: 1,
-        ..Default::default()
+        starting_token: token.to_owned(),
     };
-    loop {
-        let page = stage.list_volumes(request.clone()).await.unwrap();
-        for entry in page.entries {
-            seen.push((
-                entry.volume.unwrap().volume_id,
-                entry.status.unwrap().published_node_ids,
-            ));
-        }
-        request.starting_token = page.next_token;
-        if request.starting_token.is_empty() {
-            break;
-        }
-    }
+    let (mut seen, _) = all_pages(async |token: String| {
+        let page = stage.list_volumes(request(&token)).await.unwrap();
+        let entries = page.entries.into_iter().map(|entry| {
+            let nodes = entry.status.unwrap().published_node_ids;
+            (entry.volume.unwrap().volume_id, nodes)
+        });
+        (entries.collect(), page.next_token)
+    })
+    .await;
     let mut wanted = vec![(first.clone(), vec![]), (second, vec![NODE.to_owned()])];
     seen.sort();
     wanted.sort();
     assert_eq!(seen, wanted);
-    request.starting_token = "not-ours".to_owned();
-    assert_error(stage.list_volumes(request).await, Code::Aborted, &["not-ours"]);
+    let unknown = stage.list_volumes(request("not-ours")).await;
+    assert_error(unknown, Code::Aborted, &["not-ours"]);
     stage.snapshot("snap", &first).await.unwrap();
     for (source, count) in [(first.as_str(), 1), ("d-none", 0), ("no id", 0), ("", 1)] {
         let request = ListSnapshotsRequest {

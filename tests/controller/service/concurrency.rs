@@ -36,7 +36,7 @@ fn share(volume: &str, node: &str, mode: Mode, readonly: bool) -> ControllerPubl
 async fn publish_to_all(
     stage: &Stage,
     request: impl Fn(&str) -> ControllerPublishVolumeRequest,
-) -> [Answer<HashMap<String, String>>; 4] {
+) -> [RpcResult<HashMap<String, String>>; 4] {
     tokio::join!(
         stage.publish_as(request(SHARERS[0])),
         stage.publish_as(request(SHARERS[1])),

@@ -12,29 +12,36 @@ fn wanted(name: &str, volumes: &[&str]) -> proto::CreateVolumeGroupSnapshotReque
     }
 }
 
-async fn create(stage: &Stage, request: proto::CreateVolumeGroupSnapshotRequest) -> Answer<proto::VolumeGroupSnapshot> {
-    let answer = stage.service.create_volume_group_snapshot(Request::new(request));
-    answer.await.map(|answer| answer.into_inner().group_snapshot.unwrap())
+async fn create(
+    stage: &Stage,
+    request: proto::CreateVolumeGroupSnapshotRequest,
+) -> RpcResult<proto::VolumeGroupSnapshot> {
+    let response = stage.service.create_volume_group_snapshot(Request::new(request));
+    response
+        .await
+        .map(|response| response.into_inner().group_snapshot.unwrap())
 }
 
-async fn get(stage: &Stage, id: &str, members: &[&str]) -> Answer<proto::VolumeGroupSnapshot> {
+async fn get(stage: &Stage, id: &str, members: &[&str]) -> RpcResult<proto::VolumeGroupSnapshot> {
     let request = proto::GetVolumeGroupSnapshotRequest {
         group_snapshot_id: id.to_owned(),
         snapshot_ids: members.iter().map(|id| (*id).to_owned()).collect(),
         ..Default::default()
     };
-    let answer = stage.service.get_volume_group_snapshot(Request::new(request));
-    answer.await.map(|answer| answer.into_inner().group_snapshot.unwrap())
+    let response = stage.service.get_volume_group_snapshot(Request::new(request));
+    response
+        .await
+        .map(|response| response.into_inner().group_snapshot.unwrap())
 }
 
-async fn delete(stage: &Stage, id: &str, members: &[&str]) -> Answer<()> {
+async fn delete(stage: &Stage, id: &str, members: &[&str]) -> RpcResult<()> {
     let request = proto::DeleteVolumeGroupSnapshotRequest {
         group_snapshot_id: id.to_owned(),
         snapshot_ids: members.iter().map(|id| (*id).to_owned()).collect(),
         ..Default::default()
     };
-    let answer = stage.service.delete_volume_group_snapshot(Request::new(request));
-    answer.await.map(|_| ())
+    let response = stage.service.delete_volume_group_snapshot(Request::new(request));
+    response.await.map(|_| ())
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,12 +127,7 @@ async fn a_snapshot_is_usable_in_every_zone_of_its_region_only() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     let in_zones = |zones: &[&str]| TopologyRequirement {
-        requisite: zones
-            .iter()
-            .map(|zone| Topology {
-                segments: parameters(&[("topology.kubernetes.io/zone", zone)]),
-            })
-            .collect(),
+        requisite: zones.iter().map(|zone| of_zone(zone)).collect(),
         preferred: Vec::new(),
     };
     let take = async |name: &str, requirement: TopologyRequirement| {
@@ -135,8 +137,8 @@ async fn a_snapshot_is_usable_in_every_zone_of_its_region_only() {
             accessibility_requirements: Some(requirement),
             ..Default::default()
         };
-        let answer = stage.service.create_snapshot(Request::new(request)).await;
-        answer.map(|answer| answer.into_inner().snapshot.unwrap())
+        let response = stage.service.create_snapshot(Request::new(request)).await;
+        response.map(|response| response.into_inner().snapshot.unwrap())
     };
     let far = in_zones(&["cn-beijing-c", "us-east-1a"]);
     let made = take("far", far).await.unwrap();
@@ -150,47 +152,32 @@ async fn a_snapshot_is_usable_in_every_zone_of_its_region_only() {
     assert_eq!(code(take("odd", odd).await), Code::InvalidArgument);
     // It can be restored in another zone.
     let request = CreateVolumeRequest {
-        volume_content_source: Some(crate::service::kit::from_snapshot(&made.snapshot_id)),
         accessibility_requirements: Some(in_zones(&["cn-beijing-c"])),
-        ..new_volume("restored")
+        ..restored("restored", &made.snapshot_id)
     };
     stage.create(request).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_response_about_a_clone_names_its_source_volume() {
-    use diskplugin::csi::proto::volume_content_source::{Type, VolumeSource};
     let stage = Stage::new(&[]);
     let source = stage.volume("source").await;
-    let from = |volume: &str| proto::VolumeContentSource {
-        r#type: Some(Type::Volume(VolumeSource {
-            volume_id: volume.to_owned(),
-        })),
-    };
-    let cloned = |volume: &str| CreateVolumeRequest {
-        volume_content_source: Some(from(volume)),
-        ..new_volume("copy")
+    let cloned = |name: &str, volume: &str| CreateVolumeRequest {
+        volume_content_source: Some(from_volume(volume)),
+        ..new_volume(name)
     };
     for _ in 0..2 {
-        let made = stage.create(cloned(&source)).await.unwrap();
-        assert_eq!(made.content_source, Some(from(&source)));
+        let made = stage.create(cloned("copy", &source)).await.unwrap();
+        assert_eq!(made.content_source, Some(from_volume(&source)));
     }
     let listed = stage.list_volumes(ListVolumesRequest::default()).await.unwrap();
     let sources = listed.entries.into_iter();
     let sources: Vec<_> = sources.filter_map(|entry| entry.volume?.content_source).collect();
-    assert_eq!(sources, [from(&source)]);
+    assert_eq!(sources, [from_volume(&source)]);
     assert_eq!(stage.cloud.state()["snapshots"].as_array().unwrap().len(), 0);
-    let missing = CreateVolumeRequest {
-        name: "other".to_owned(),
-        ..cloned("d-none")
-    };
-    let missing = proven(async || stage.create(missing.clone()).await).await;
+    let missing = proven(async || stage.create(cloned("other", "d-none")).await).await;
     assert_eq!(code(missing), Code::NotFound);
-    let odd = CreateVolumeRequest {
-        name: "other".to_owned(),
-        ..cloned("no-disk")
-    };
-    assert_eq!(code(stage.create(odd).await), Code::NotFound);
-    let empty = stage.create(cloned("")).await;
+    assert_eq!(code(stage.create(cloned("other", "no-disk")).await), Code::NotFound);
+    let empty = stage.create(cloned("copy", "")).await;
     assert_eq!(code(empty), Code::InvalidArgument);
 }

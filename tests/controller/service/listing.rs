@@ -36,17 +36,12 @@ fn ids(page: &ListVolumesResponse) -> Vec<String> {
 
 /// The IDs on all pages, and the number of pages.
 async fn all(stage: &Stage, max_entries: i32) -> (Vec<String>, usize) {
-    let (mut seen, mut token, mut pages) = (Vec::new(), String::new(), 0);
-    loop {
+    all_pages(async |token: String| {
         let listed = page(stage, &token, max_entries).await;
         assert!(listed.encoded_len() <= 3 << 20, "{} bytes", listed.encoded_len());
-        seen.extend(ids(&listed));
-        pages += 1;
-        token = listed.next_token;
-        if token.is_empty() {
-            return (seen, pages);
-        }
-    }
+        (ids(&listed), listed.next_token)
+    })
+    .await
 }
 
 #[tokio::test(start_paused = true)]
@@ -59,7 +54,7 @@ async fn sixty_thousand_volumes_are_listed_in_messages_of_three_mib_and_read_onc
     assert!((2..=4).contains(&pages), "{pages} pages");
     assert_eq!(seen.len(), made.len());
     assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), made.into_iter().collect());
-    // After two calls the listing by tags is known to be truncated.
+    // After two calls the driver has detected that the listing by tags is truncated.
     assert_eq!(stage.calls("DescribeDisks"), 2 + 120);
     stage.cloud.clear_calls();
     let (seen, pages) = all(&service, 1000).await;
@@ -139,50 +134,44 @@ async fn snapshots_and_health_are_read_once_for_all_pages() {
     sleep(10).await;
     for source in ["", &volume] {
         stage.cloud.clear_calls();
-        let (mut seen, mut token) = (Vec::new(), String::new());
-        loop {
+        let (seen, _) = all_pages(async |starting_token| {
             let request = ListSnapshotsRequest {
                 max_entries: 10,
-                starting_token: token,
+                starting_token,
                 source_volume_id: source.to_owned(),
                 ..Default::default()
             };
             let page = stage.list_snapshots(request).await.unwrap();
             let rows = page.entries.into_iter();
-            seen.extend(rows.map(|entry| entry.snapshot.unwrap().snapshot_id));
-            token = page.next_token;
-            if token.is_empty() {
-                break;
-            }
-        }
+            let ids = rows.map(|entry| entry.snapshot.unwrap().snapshot_id);
+            (ids.collect(), page.next_token)
+        })
+        .await;
         assert_eq!(seen.len(), made.len(), "{source:?}");
         let seen: BTreeSet<_> = seen.into_iter().collect();
         assert_eq!(seen, made.iter().cloned().collect(), "{source:?}");
         assert_eq!(stage.calls("DescribeSnapshots"), 1, "{source:?}");
     }
     let made = disks(&stage, 250, Duration::ZERO).await;
-    let ill: BTreeSet<_> = made.into_iter().take(5).collect();
-    let ailing = ill.iter().map(|id| (id.clone(), json!({"health": "Warning"})));
-    let ailing: serde_json::Map<_, _> = ailing.collect();
-    stage.configure(&json!({ "disk_health": ailing }));
+    let unhealthy: BTreeSet<_> = made.into_iter().take(5).collect();
+    let health = unhealthy.iter().map(|id| (id.clone(), json!({"health": "Warning"})));
+    let health: serde_json::Map<_, _> = health.collect();
+    stage.configure(&json!({ "disk_health": health }));
     stage.cloud.clear_calls();
-    let (mut seen, mut token) = (Vec::new(), String::new());
-    loop {
+    let (seen, _) = all_pages(async |starting_token| {
         let request = ControllerListVolumeHealthRequest {
             max_entries: 2,
-            starting_token: token,
+            starting_token,
             ..Default::default()
         };
-        let answer = stage.service.controller_list_volume_health(Request::new(request));
-        let page = answer.await.unwrap().into_inner();
-        seen.extend(page.entries.into_iter().map(|entry| entry.volume_id));
-        token = page.next_token;
-        if token.is_empty() {
-            break;
-        }
-    }
+        let response = stage.service.controller_list_volume_health(Request::new(request));
+        let page = response.await.unwrap().into_inner();
+        let ids = page.entries.into_iter().map(|entry| entry.volume_id);
+        (ids.collect(), page.next_token)
+    })
+    .await;
     assert_eq!(seen.len(), 5);
-    assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), ill);
+    assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), unhealthy);
     assert_eq!(stage.calls("DescribeDisksFullStatus"), 3);
 }
 

@@ -46,16 +46,16 @@ async fn get_volume_returns_published_nodes_and_health() {
         let request = ControllerGetVolumeRequest {
             volume_id: volume.clone(),
         };
-        let answer = stage.service.controller_get_volume(Request::new(request));
-        let answer = answer.await.unwrap().into_inner();
-        assert_eq!(answer.volume.unwrap().volume_id, *volume);
-        assert!(answer.status.unwrap().published_node_ids.is_empty());
+        let response = stage.service.controller_get_volume(Request::new(request));
+        let response = response.await.unwrap().into_inner();
+        assert_eq!(response.volume.unwrap().volume_id, *volume);
+        assert!(response.status.unwrap().published_node_ids.is_empty());
         let request = ControllerGetVolumeHealthRequest {
             volume_id: volume.clone(),
             secrets: HashMap::new(),
         };
-        let answer = stage.service.controller_get_volume_health(Request::new(request));
-        let health = answer.await.unwrap().into_inner().volume_health.unwrap();
+        let response = stage.service.controller_get_volume_health(Request::new(request));
+        let health = response.await.unwrap().into_inner().volume_health.unwrap();
         let entries = health.health_statuses.iter();
         let entries: Vec<_> = entries.map(|entry| (entry.status(), entry.reason.as_str())).collect();
         let wanted = [

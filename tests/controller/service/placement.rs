@@ -82,7 +82,7 @@ async fn without_category_topology_on_nodes_volumes_have_none() {
 /// Available capacity, maximum and minimum volume size in GiB.
 type Capacity = (i64, Option<i64>, Option<i64>);
 
-async fn capacity(stage: &Stage, class: &[(&str, &str)], place: Option<Topology>) -> Answer<Capacity> {
+async fn capacity(stage: &Stage, class: &[(&str, &str)], place: Option<Topology>) -> RpcResult<Capacity> {
     let request = proto::GetCapacityRequest {
         parameters: parameters(class),
         accessible_topology: place,

@@ -31,7 +31,7 @@ fn existing(stage: &Stage, system: bool, instance: Option<&str>) -> String {
 }
 
 /// The nodes of each listed volume.
-async fn list(stage: &Stage) -> Answer<BTreeMap<String, Vec<String>>> {
+async fn list(stage: &Stage) -> RpcResult<BTreeMap<String, Vec<String>>> {
     let listed = stage.list_volumes(ListVolumesRequest::default()).await?;
     let entries = listed.entries.into_iter().map(|entry| {
         let nodes = entry.status.unwrap().published_node_ids;

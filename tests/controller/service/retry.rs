@@ -3,7 +3,7 @@
 use crate::service::kit::*;
 
 #[track_caller]
-fn assert_retryable<T: std::fmt::Debug>(outcome: Answer<T>) {
+fn assert_retryable<T: std::fmt::Debug>(outcome: RpcResult<T>) {
     let status = outcome.unwrap_err();
     let (unavailable, internal) = ([Code::Unavailable, Code::Aborted], [Code::Internal, Code::Unknown]);
     let is_retryable = unavailable.contains(&status.code()) || internal.contains(&status.code());

@@ -93,7 +93,7 @@ async fn fifty_claims_of_two_sold_out_pairs_share_one_probe_per_pair() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_a_request_has_the_last_rejection_of_each_pair() {
+async fn a_response_without_a_request_has_the_last_rejection_of_each_pair() {
     let stage = established(&["--out-of-stock=cn-beijing-b/*"]).await;
     let both = "cloud_essd,cloud_ssd";
     stage.create(claim("pvc-1", "b", both)).await.unwrap_err();

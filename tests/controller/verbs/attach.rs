@@ -22,13 +22,12 @@ async fn concurrent_attachments_share_polls_and_polling_stops_when_idle() {
     let setup = Setup::with_nodes(10, &["--attach-delay=2s"]);
     let disks = setup.create_disks(50).await;
     let begun = Instant::now();
-    let mut attaching = JoinSet::new();
-    for (n, disk) in disks.into_iter().enumerate() {
-        let services = Arc::clone(&setup.disks);
-        let node: InstanceId = format!("i-{}", n % 10).parse().unwrap();
-        attaching.spawn(async move { services.attacher.attach(minutes(5), &disk, &node).await.is_ok() });
-    }
-    assert!(attaching.join_all().await.into_iter().all(|ok| ok));
+    let attach = |setup: Setup, (n, disk): (usize, DiskId)| async move {
+        let node = format!("i-{}", n % 10).parse().unwrap();
+        setup.try_attach(minutes(5), &disk, &node).await
+    };
+    let outcomes = setup.each(disks.into_iter().enumerate(), attach).await;
+    assert!(outcomes.iter().all(Result::is_ok));
     // Five disks per node, attached sequentially in 2 s each.
     assert!(begun.elapsed() <= (Duration::from_secs(2) + POLL_TOLERANCE) * 5);
     assert_eq!(setup.calls("AttachDisk"), 50);

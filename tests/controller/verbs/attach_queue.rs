@@ -16,17 +16,13 @@ enum Operation {
 /// Attaches or detaches the disks concurrently and returns the duration.
 async fn run_all(setup: &Setup, disks: &[DiskId], operation: Operation) -> Duration {
     let started = Instant::now();
-    let mut calls = JoinSet::new();
-    for disk in disks {
-        let (disk, setup) = (disk.clone(), setup.clone());
-        calls.spawn(async move {
-            match operation {
-                Operation::Attach => setup.try_attach(minutes(5), &disk, &node()).await.map(drop),
-                Operation::Detach => setup.try_detach(minutes(5), &disk, &node()).await,
-            }
-        });
-    }
-    for outcome in calls.join_all().await {
+    let call = |setup: Setup, disk: DiskId| async move {
+        match operation {
+            Operation::Attach => setup.try_attach(minutes(5), &disk, &node()).await.map(drop),
+            Operation::Detach => setup.try_detach(minutes(5), &disk, &node()).await,
+        }
+    };
+    for outcome in setup.each(disks.to_vec(), call).await {
         outcome.unwrap();
     }
     started.elapsed()

@@ -6,9 +6,8 @@ use crate::verbs::kit::*;
 async fn the_snapshot_of_an_interrupted_clone_is_deleted_with_the_clone_or_after_a_day() {
     let interrupt = async |setup: &Setup, source: &DiskId| {
         let (error, new) = (json!("internal-error"), new_disk("pvc-1"));
-        setup
-            .lose("DeleteSnapshot", &error, setup.try_clone(minutes(1), &new, source))
-            .await;
+        let clone = setup.try_clone(minutes(1), &new, source);
+        setup.lose("DeleteSnapshot", &error, clone).await;
         assert_eq!(setup.snapshots().len(), 1);
         setup.other_disk(source)
     };

@@ -82,10 +82,12 @@ pub(crate) fn inject_fault(setup: &Setup, rng: &mut Rng, actions: &[&str]) {
 }
 
 pub(crate) fn is_retryable(error: &Error) -> bool {
-    matches!(
-        error.failure_kind(),
-        FailureKind::Unavailable | FailureKind::Aborted | FailureKind::DeadlineExceeded | FailureKind::Internal
-    )
+    !is_final(error) || error.failure_kind() == FailureKind::Internal
+}
+
+/// The same while the stock changes.
+pub(crate) fn is_retryable_or_out_of_stock(error: &Error) -> bool {
+    is_retryable(error) || error.failure_kind() == FailureKind::ResourceExhausted
 }
 
 /// Repeats the call as a sidecar does, while the processes terminate at random instants. Returns `None` after

@@ -133,12 +133,7 @@ async fn create_uses_the_next_zone_when_the_first_is_out_of_stock() {
 #[tokio::test(start_paused = true)]
 async fn out_of_stock_lists_each_zone_and_category_with_its_error() {
     let setup = Setup::new(&["--out-of-stock=*/cloud_ssd,cn-beijing-b/*,cn-beijing-a/cloud_essd"]);
-    let new = NewDisk {
-        categories: vec![Category::CloudSsd, Category::CloudEssd],
-        zones: vec![zone("a").into(), zone("b").into()],
-        ..new_disk("pvc-1")
-    };
-    let rejected = setup.try_create(minutes(1), &new).await.unwrap_err();
+    let rejected = setup.try_create(minutes(1), &ssd_or_essd("pvc-1")).await.unwrap_err();
     assert!(matches!(rejected, Error::OutOfStock { .. }), "{rejected:?}");
     assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted);
     for pair in ["ssd in cn-beijing-a", "essd in cn-beijing-a", "ssd in cn-beijing-b"] {

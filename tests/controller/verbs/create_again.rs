@@ -234,11 +234,7 @@ async fn one_stale_read_does_not_prove_absent_a_disk_created_a_minute_ago() {
 #[tokio::test(start_paused = true)]
 async fn a_repeated_create_with_reordered_or_fewer_zones_and_categories_returns_the_same_disk() {
     let setup = Setup::new(&["--out-of-stock=*/cloud_ssd"]);
-    let both = NewDisk {
-        categories: vec![Category::CloudSsd, Category::CloudEssd],
-        zones: vec![zone("a").into(), zone("b").into()],
-        ..new_disk("pvc-1")
-    };
+    let both = ssd_or_essd("pvc-1");
     let disk = setup.create(&both).await;
     setup.configure(&json!({"out_of_stock": []}));
     let reordered = NewDisk {

@@ -4,14 +4,13 @@ use crate::verbs::kit::*;
 
 /// Errors with which the cloud rejects a creation, independent of the outcome of an earlier call.
 fn rejections() -> Vec<Value> {
-    let code = |status: u16, code: &str| error_code(status, code);
     vec![
-        code(403, "Forbidden.RAM"),
-        code(403, "InvalidAccountStatus.NotEnoughBalance"),
-        code(403, "OperationDenied.NoStock"),
-        code(400, "QuotaExceed.DiskCapacity"),
-        code(400, "InvalidDiskName.Malformed"),
-        code(400, "InvalidDataDiskCategory.NotSupported"),
+        error_code(403, "Forbidden.RAM"),
+        error_code(403, "InvalidAccountStatus.NotEnoughBalance"),
+        error_code(403, "OperationDenied.NoStock"),
+        error_code(400, "QuotaExceed.DiskCapacity"),
+        error_code(400, "InvalidDiskName.Malformed"),
+        error_code(400, "InvalidDataDiskCategory.NotSupported"),
     ]
 }
 
@@ -131,17 +130,10 @@ async fn a_rejection_is_final_once_a_listing_proves_that_no_disk_was_created() {
 #[tokio::test(start_paused = true)]
 async fn a_disk_of_a_lost_response_is_found_although_its_zone_is_now_out_of_stock() {
     let setup = Setup::new(&["--stale=2s"]);
-    let new = NewDisk {
-        categories: vec![Category::CloudSsd, Category::CloudEssd],
-        zones: vec![zone("a").into(), zone("b").into()],
-        ..new_disk("pvc-1")
-    };
+    let new = ssd_or_essd("pvc-1");
     setup.lose_create(&json!("reset-after"), &new).await;
     let created = setup.only_disk();
-    setup.configure(&json!({"faults": [
-        {"action": "CreateDisk", "times": 100,
-         "kind": {"code": {"status": 403, "code": "OperationDenied.NoStock"}}}
-    ]}));
+    setup.faults("CreateDisk", 100, &error_code(403, "OperationDenied.NoStock"));
     for _ in 0..2 {
         match setup.try_create(seconds(9), &new).await {
             Ok(disk) => assert_eq!(disk.id, created),

@@ -10,12 +10,11 @@ async fn creations_in_a_new_process_share_one_listing() {
     }
     let restarted = setup.restarted();
     setup.cloud.clear_calls();
-    let mut creations = JoinSet::new();
-    for number in 0..60 {
-        let (restarted, new) = (restarted.clone(), available(&format!("pvc-{number}")));
-        creations.spawn(async move { restarted.try_create(minutes(1), &new).await.map(|_| ()) });
-    }
-    assert!(creations.join_all().await.iter().all(Result::is_ok));
+    let create = |process: Setup, number| async move {
+        let new = available(&format!("pvc-{number}"));
+        process.try_create(minutes(1), &new).await
+    };
+    assert!(restarted.each(0..60, create).await.iter().all(Result::is_ok));
     let calls = setup.cloud.calls();
     let lists = calls
         .iter()

@@ -45,8 +45,8 @@ async fn a_restarted_process_uses_the_same_later_token_after_a_throttled_call() 
     let setup = Setup::new(&["--out-of-stock=*/*", "--stale=1s"]);
     setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
     let new = NewDisk {
-        categories: vec![Category::CloudSsd, Category::CloudEssd],
-        ..new_disk("pvc-1")
+        zones: vec![zone("a").into()],
+        ..ssd_or_essd("pvc-1")
     };
     setup.try_create(seconds(20), &new).await.unwrap_err();
     setup.configure(&json!({"out_of_stock": ["*/cloud_ssd"]}));

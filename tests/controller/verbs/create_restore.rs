@@ -13,18 +13,6 @@ async fn snapshot_of_50_gib(setup: &Setup) -> (DiskId, SnapshotId) {
     (source, snapshot)
 }
 
-async fn restore_with_stale_reads(flags: &[&str]) {
-    for seed in seeds(20) {
-        let setup = Setup::new(&[&["--stale=0s..2s", "--stale-jumping", &seed], flags].concat());
-        let source = setup.disk("source").await;
-        let snapshot = setup.snapshot("snap", &source).await;
-        let read = setup.disks.snapshotter.get(minutes(1), &snapshot).await;
-        read.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
-        let new = from_snapshot(&snapshot);
-        setup.create(&new).await;
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_request_smaller_than_its_snapshot_gets_the_size_of_the_snapshot() {
     let setup = Setup::new(&[]);
@@ -42,8 +30,7 @@ async fn a_limit_below_the_snapshot_size_is_out_of_range() {
     let (source, snapshot) = snapshot_of_50_gib(&setup).await;
     let new = NewDisk {
         size: between(20, 49),
-        snapshot: Some(snapshot.clone()),
-        ..new_disk("pvc-1")
+        ..from_snapshot(&snapshot)
     };
     let rejected = setup.try_create(minutes(1), &new).await.unwrap_err();
     assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
@@ -58,23 +45,23 @@ async fn create_from_an_incomplete_snapshot_fails_without_creating_a_disk() {
     let pending = setup.try_snapshot(seconds(5), &new_snapshot("snap", &source)).await;
     assert_eq!(pending.unwrap_err().failure_kind(), FailureKind::DeadlineExceeded);
     let id = setup.cloud.state()["snapshots"][0]["id"].as_str().unwrap().to_owned();
-    let new = NewDisk {
-        snapshot: Some(id.parse().unwrap()),
-        ..new_disk("pvc-1")
-    };
+    let new = from_snapshot(&id.parse().unwrap());
     let rejected = setup.try_create(minutes(1), &new).await.unwrap_err();
     assert_error(&rejected, FailureKind::FailedPrecondition, &[&id]);
     assert_eq!(setup.only_disk(), source);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_snapshot_is_found_with_stale_reads() {
-    restore_with_stale_reads(&[]).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_snapshot_reported_ready_is_restored_with_stale_reads() {
-    restore_with_stale_reads(&["--cut-delay=3s"]).await;
+async fn a_snapshot_reported_ready_is_found_and_restored_with_stale_reads() {
+    for delay in ["--cut-delay=0s", "--cut-delay=3s"] {
+        for seed in seeds(20) {
+            let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed, delay]);
+            let source = setup.disk("source").await;
+            let snapshot = setup.snapshot("snap", &source).await;
+            expect("get", setup.disks.snapshotter.get(minutes(1), &snapshot).await);
+            setup.create(&from_snapshot(&snapshot)).await;
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,10 +70,7 @@ async fn an_unknown_snapshot_is_not_found() {
     let source = setup.disk("source").await;
     setup.snapshot("canary", &source).await;
     setup.cloud.clear_calls();
-    let new = NewDisk {
-        snapshot: Some("s-none".parse().unwrap()),
-        ..new_disk("pvc-1")
-    };
+    let new = from_snapshot(&"s-none".parse().unwrap());
     let create = async || setup.try_create(seconds(20), &new).await;
     let rejected = retry(100, create).await.unwrap_err();
     assert_error(&rejected, FailureKind::NotFound, &["s-none"]);
@@ -114,11 +98,10 @@ async fn a_snapshot_is_restored_to_another_zone_category_and_size() {
         let snapshot = setup.snapshot("snap", &source).await;
         setup.delete(&source).await;
         let new = NewDisk {
-            snapshot: Some(snapshot.clone()),
             zones: vec![zone("b").into()],
             categories: vec![Category::CloudSsd],
             size: gib(50),
-            ..new_disk("pvc-1")
+            ..from_snapshot(&snapshot)
         };
         let disk = setup.create(&new).await;
         assert_eq!((disk.zone, disk.size.0), (Some(zone("b")), 50));

@@ -122,9 +122,8 @@ async fn a_lost_delete_response_is_not_final_and_the_retry_succeeds() {
     for loss in ["reset-before", "reset-after", "internal-error-after"] {
         let setup = Setup::new(&["--missing-is-error", "--stale=2s"]);
         let disk = setup.disk("pvc-1").await;
-        setup
-            .lose("DeleteDisk", &json!(loss), setup.try_delete(seconds(1), &disk))
-            .await;
+        let delete = setup.try_delete(seconds(1), &disk);
+        setup.lose("DeleteDisk", &json!(loss), delete).await;
         setup.delete(&disk).await;
         assert!(setup.rows().is_empty());
     }

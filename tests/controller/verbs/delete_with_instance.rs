@@ -9,11 +9,9 @@ fn is_deleted_with_instance(setup: &Setup, disk: &DiskId) -> Value {
 /// A disk that another client has attached with `DeleteWithInstance`.
 async fn attached_by_others(setup: &Setup) -> DiskId {
     let disk = setup.disk("pvc-1").await;
-    let request = AttachDisk {
-        disk: disk.clone(),
-        instance: node_one(),
-        force: false,
+    let request = ecs::AttachDisk {
         delete_with_instance: true,
+        ..attach_to(&disk, &node_one())
     };
     let ecs = client(&setup.cloud);
     ecs.attach_disk(minutes(1), &request).await.unwrap();
@@ -44,18 +42,15 @@ async fn publishing_is_refused_if_the_deletion_with_the_node_cannot_be_disabled(
     setup.faults("ModifyDiskAttribute", 2, &error_code(403, "Forbidden.RAM"));
     let request = single_node(&disk, &node_one());
     let error = setup.publish(&request).await.unwrap_err();
-    let text = text(&error);
-    assert_eq!(error.failure(), Failure::DeletedWithInstance, "{text}");
-    assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition);
-    for part in [
+    assert_failure(&error, Failure::DeletedWithInstance);
+    let parts = [
         disk.as_str(),
         "i-one",
         "Forbidden.RAM",
         "RequestId",
         "ecs:ModifyDiskAttribute",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+    ];
+    assert_error(&error, FailureKind::FailedPrecondition, &parts);
 }
 
 #[tokio::test(start_paused = true)]

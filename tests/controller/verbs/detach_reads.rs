@@ -9,12 +9,7 @@ async fn detach_never_succeeds_with_stale_reads_while_the_disk_is_attached() {
         let setup = Setup::new(&flags);
         let (busy, disk) = (setup.attached("pvc-1").await, setup.attached("pvc-2").await);
         // The node is busy with another disk, so that DetachDisk is rejected. Reads may precede the attachment.
-        let external = DetachDisk {
-            disk: busy,
-            instance: node_one(),
-            delete_with_instance: false,
-        };
-        client(&setup.cloud).detach_disk(minutes(1), &external).await.unwrap();
+        setup.detach_externally(&busy, &node_one()).await;
         setup.detach(&disk, &node_one()).await;
         let attachments = setup.attachments(&disk);
         assert!(

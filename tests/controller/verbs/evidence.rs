@@ -35,7 +35,7 @@ async fn hidden_new_snapshots_and_groups_are_created_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn disk_whose_creation_fails_later_is_replaced_once_after_ten_minutes() {
+async fn a_disk_whose_creation_fails_later_is_replaced_once_after_ten_minutes() {
     let setup = Setup::new(&["--create-delay=2s"]);
     setup.fault("CreateDisk", &json!("fails-later"));
     let new = new_disk("pvc-1");
@@ -59,7 +59,7 @@ fn two_accounts(first: &Setup, second: &Setup) -> (Arc<Overlay>, Setup) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_or_detached_in_the_world_of_another_access_key() {
+async fn the_access_key_of_another_account_deletes_and_detaches_nothing() {
     for other_has_disks in [false, true] {
         let setup = Setup::new(&["--missing-is-error"]);
         // An account without the nodes of the cluster.
@@ -108,7 +108,7 @@ async fn absence_is_proven_by_two_reads_with_a_canary_a_minute_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusal_after_a_takeover_is_not_final_while_an_earlier_answer_may_be_lost() {
+async fn a_rejection_after_a_takeover_is_not_final_while_an_earlier_response_may_be_lost() {
     let denied = error_code(403, "Forbidden.RAM");
     let unknown = error_code(404, "InvalidAccessKeyId.NotFound");
     for (kind, is_read_denied) in [(&denied, false), (&unknown, true)] {
@@ -135,7 +135,7 @@ async fn refusal_after_a_takeover_is_not_final_while_an_earlier_answer_may_be_lo
 }
 
 #[tokio::test(start_paused = true)]
-async fn name_is_never_answered_with_a_disk_that_the_previous_process_deleted() {
+async fn a_create_never_returns_a_disk_that_the_previous_process_deleted() {
     let setup = Setup::new(&["--stale=2s", "--create-delay=1s"]);
     setup.disk("canary").await;
     let new = new_disk("pvc-1");
@@ -155,11 +155,11 @@ async fn name_is_never_answered_with_a_disk_that_the_previous_process_deleted() 
         }
         sleep(5).await;
     }
-    panic!("the name is never free");
+    panic!("the name never becomes available");
 }
 
 #[tokio::test(start_paused = true)]
-async fn name_is_never_answered_with_a_snapshot_or_group_that_the_previous_process_deleted() {
+async fn a_create_never_returns_a_snapshot_or_group_that_the_previous_process_deleted() {
     let setup = Setup::new(&["--stale=2s", "--cut-delay=1s"]);
     let (one, two) = two_disks(&setup).await;
     setup.snapshot("canary", &one).await;
@@ -179,7 +179,7 @@ async fn name_is_never_answered_with_a_snapshot_or_group_that_the_previous_proce
 }
 
 #[tokio::test(start_paused = true)]
-async fn disk_in_an_unfinished_or_unknown_status_does_not_answer_a_creation() {
+async fn a_create_does_not_return_a_disk_in_an_unfinished_or_unknown_status() {
     for status in ["Deleting", "Transferring", "Creating"] {
         let setup = Setup::new(&["--create-delay=1s"]);
         let new = new_disk("pvc-1");

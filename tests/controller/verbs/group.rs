@@ -81,12 +81,9 @@ async fn a_response_lost_at_any_call_results_in_one_group_after_a_restart() {
             let group = setup.restarted().create_group(&new).await;
             assert_groups(&setup, 1, 2);
             let tag = "diskplugin.csi.example/snapshot-group";
-            assert!(
-                setup
-                    .snapshots()
-                    .iter()
-                    .all(|row| row["tags"][tag] == group.id.as_str())
-            );
+            for row in setup.snapshots() {
+                assert_eq!(row["tags"][tag], group.id.as_str());
+            }
         }
     }
 }

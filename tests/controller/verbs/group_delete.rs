@@ -59,7 +59,7 @@ async fn deleting_a_nonexistent_group_succeeds_and_the_group_of_another_cluster_
         let setup = Setup::new(flags);
         let none = "ssg-none".parse().unwrap();
         let delete = async |members: BTreeSet<_>| setup.delete_group(&none, &members).await;
-        // An empty response proves absence only if the snapshots of the group are known to be deleted.
+        // An empty response proves absence only if it is proven that the snapshots of the group are deleted.
         let unproven = delete(BTreeSet::new()).await.unwrap_err();
         assert_error(&unproven, FailureKind::Unavailable, &[]);
         let (one, two) = two_disks(&setup).await;

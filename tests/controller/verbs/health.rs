@@ -32,12 +32,8 @@ async fn health_reports_the_lock_and_the_event_of_a_disk() {
 async fn concurrent_health_queries_share_one_call() {
     let setup = Setup::new(&[]);
     let ids = setup.create_disks(40).await;
-    let mut queries = JoinSet::new();
-    for id in ids {
-        let disks = Arc::clone(&setup.disks);
-        queries.spawn(async move { disks.inventory.health(minutes(1), &id).await.is_ok() });
-    }
-    assert!(queries.join_all().await.into_iter().all(|ok| ok));
+    let query = |setup: Setup, id| async move { setup.disks.inventory.health(minutes(1), &id).await };
+    assert!(setup.each(ids, query).await.iter().all(Result::is_ok));
     let calls = ["DescribeDisks", "DescribeDisksFullStatus"].map(|action| setup.calls(action));
     assert_eq!(calls, [1, 1]);
 }

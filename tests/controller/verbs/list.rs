@@ -53,13 +53,9 @@ async fn a_list_of_1200_snapshots_is_complete_and_a_short_list_is_filtered_by_ta
             setup.disk(&format!("pvc-{n}")).await;
         }
         let disk = setup.disk(&format!("pvc-{}", n / 200 * 200)).await;
-        let request = CreateSnapshot {
-            disk,
-            name: format!("snap-{n}"),
-            retention_days: None,
-            resource_group: None,
+        let request = ecs::CreateSnapshot {
             tags: Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]),
-            token: ClientToken::derive("test", [n.to_string().as_str()]),
+            ..snapshot_of(&disk, &format!("snap-{n}"))
         };
         created.insert(ecs.create_snapshot(minutes(60), &request).await.unwrap());
     }
@@ -90,7 +86,7 @@ async fn an_empty_response_is_not_accepted_while_owned_disks_are_known() {
     let deny = |actions: &[&str]| setup.configure(&json!({"denied": actions}));
     let lists = async |process: &Setup| (process.list().await, process.list_snapshots(None, None).await);
     deny(&["DescribeDisks", "DescribeSnapshots"]);
-    // A process without known disks accepts an empty response.
+    // A process without a record of disks accepts an empty response.
     let (disks, snapshots) = lists(&setup.restarted()).await;
     assert!(disks.unwrap().is_empty() && snapshots.unwrap().is_empty());
     let (disks, snapshots) = lists(&setup).await;

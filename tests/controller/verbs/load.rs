@@ -36,13 +36,7 @@ async fn retry<T>(call: impl AsyncFn(Deadline) -> Result<T, Error>) -> T {
     for _ in 0..200 {
         match call(seconds(60)).await {
             Ok(value) => return value,
-            Err(error) => {
-                let retryable = matches!(
-                    error.failure_kind(),
-                    FailureKind::Unavailable | FailureKind::Aborted | FailureKind::DeadlineExceeded
-                );
-                assert!(retryable, "{}", text(&error));
-            }
+            Err(error) => assert_not_final(&error),
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(60));

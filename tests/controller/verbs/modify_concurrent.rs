@@ -13,9 +13,7 @@ async fn a_repeated_modify_waits_for_the_running_task_even_after_a_restart() {
     let again = setup.try_modify(minutes(1), &disk, &full_change()).await;
     assert_eq!(again.unwrap_err().failure_kind(), FailureKind::DeadlineExceeded);
     let restarted = setup.restarted();
-    with_retries(|| async { restarted.try_modify(minutes(1), &disk, &full_change()).await })
-        .await
-        .unwrap();
+    modify(&restarted, &disk, &full_change()).await;
     assert_eq!(properties(&setup, &disk), changed_properties());
     assert_eq!(setup.cloud.state()["tasks"].as_array().unwrap().len(), 1);
 }
@@ -25,15 +23,11 @@ async fn concurrent_modifications_share_task_polls() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"delays": {"modify": "60s"}}));
     let ids = setup.create_disks(30).await;
-    let mut changes = JoinSet::new();
-    for disk in ids {
-        let (setup, change) = (setup.clone(), category_change(Category::CloudAuto));
-        changes.spawn(async move {
-            let modified = with_retries(|| setup.try_modify(minutes(5), &disk, &change));
-            modified.await.is_ok()
-        });
-    }
-    assert!(changes.join_all().await.into_iter().all(|ok| ok));
+    let modify = |setup: Setup, disk| async move {
+        let change = category_change(Category::CloudAuto);
+        with_retries(|| setup.try_modify(minutes(5), &disk, &change)).await
+    };
+    assert!(setup.each(ids, modify).await.iter().all(Result::is_ok));
     // One poll every 5 to 10 seconds.
     assert!(setup.calls("DescribeTasks") <= 14, "{}", setup.calls("DescribeTasks"));
 }
@@ -92,14 +86,12 @@ async fn a_disk_can_be_attached_and_detached_during_a_modification() {
     let attach_and_detach = async {
         sleep(1).await;
         let started = Instant::now();
-        let (attacher, detacher) = (&setup.disks.attacher, &setup.disks.detacher);
-        attacher.attach(minutes(1), &disk, &node).await.unwrap();
-        detacher.detach(minutes(1), &disk, &node).await.unwrap();
+        setup.try_attach(minutes(1), &disk, &node).await.unwrap();
+        setup.try_detach(minutes(1), &disk, &node).await.unwrap();
         started.elapsed()
     };
     let change = category_change(Category::CloudAuto);
-    let modifier = &setup.disks.modifier;
-    let modify = with_retries(|| modifier.modify(minutes(5), &disk, &change));
+    let modify = with_retries(|| setup.try_modify(minutes(5), &disk, &change));
     let (changed, elapsed) = tokio::join!(modify, attach_and_detach);
     changed.unwrap();
     assert!(elapsed <= Duration::from_secs(5), "{elapsed:?}");

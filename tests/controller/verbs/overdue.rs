@@ -117,13 +117,12 @@ async fn disks_behind_an_overdue_detach_of_their_node_return_and_go_on_once_it_e
     }
     sleep(10).await;
     setup.fault("DetachDisk", &json!("fails-later"));
-    let mut calls = JoinSet::new();
-    for disk in disks.clone() {
-        let services = Arc::clone(&setup.disks);
-        calls.spawn(async move { timed(services.detacher.detach(seconds(TIMEOUT), &disk, &node_one())).await });
-    }
+    let detach = |setup: Setup, disk: DiskId| async move {
+        let (disk, node) = (disk, node_one());
+        timed(setup.try_detach(seconds(TIMEOUT), &disk, &node)).await
+    };
     let mut stuck = 0;
-    for (outcome, took) in calls.join_all().await {
+    for (outcome, took) in setup.each(disks.clone(), detach).await {
         let error = outcome.unwrap_err();
         assert!(OVERDUE.contains(&took), "{took:?}: {}", text(&error));
         match error.failure() {

@@ -16,16 +16,13 @@ async fn the_lifecycle_of_a_volume_uses_only_the_actions_of_the_volumes_only_pol
     let setup = Setup::new(&[]);
     let disks = &setup.disks;
     let disk = setup.attached("pvc-1").await;
-    disks.resizer.resize(minutes(1), &disk, gib(30)).await.unwrap();
+    setup.resize(&disk, gib(30)).await;
     disks.inventory.health(minutes(1), &disk).await.unwrap();
     setup.detach(&disk, &node_one()).await;
     setup.attach(&disk, &node_two()).await;
     setup.detach(&disk, &node_two()).await;
-    disks
-        .provisioner
-        .capacity(minutes(1), &new_disk("pvc-2"))
-        .await
-        .unwrap();
+    let new = new_disk("pvc-2");
+    disks.provisioner.capacity(minutes(1), &new).await.unwrap();
     let nodes = BTreeSet::from([node_one(), node_two()]);
     let types = disks.instance_types.types_of_instances(minutes(1), &nodes).await;
     assert!(types.error.is_none());

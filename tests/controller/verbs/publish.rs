@@ -76,7 +76,7 @@ async fn a_multi_attach_disk_in_single_node_use_is_not_attached_to_a_second_node
         assert_eq!(holder, &node(0));
         let attached = [("i-0".to_owned(), "Attached".to_owned())];
         assert_eq!(setup.attachments(&disk), attached, "multi_attach: {multi_attach}");
-        // A disk that is known to be multi-attach is checked before it is attached.
+        // If the request marks the disk as multi-attach, the driver checks it before it attaches it.
         assert_eq!(setup.calls("AttachDisk"), if multi_attach { 1 } else { 2 });
         assert!(setup.publish(&second).await.is_err());
     }

@@ -3,6 +3,13 @@
 
 use crate::verbs::kit::*;
 
+fn read_only(disk: &DiskId) -> PublishRequest {
+    PublishRequest {
+        read_only: true,
+        ..single_node(disk, &node_one())
+    }
+}
+
 /// Nodes that the tags of the disk record as read-only.
 fn read_only_nodes(setup: &Setup, disk: &DiskId) -> Vec<String> {
     let row = setup.row(disk);
@@ -17,11 +24,7 @@ async fn the_read_only_tag_is_set_before_the_attach_and_removed_after_the_detach
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.cloud.clear_calls();
-    let reader = PublishRequest {
-        read_only: true,
-        ..single_node(&disk, &node_one())
-    };
-    setup.publish(&reader).await.unwrap();
+    setup.publish(&read_only(&disk)).await.unwrap();
     let calls = setup.cloud.calls();
     let actions: Vec<_> = calls.iter().map(|call| call.action.as_str()).collect();
     let position = |action| actions.iter().position(|other| *other == action).unwrap();
@@ -69,10 +72,7 @@ async fn a_repeated_read_only_publish_recovers_from_a_response_lost_at_any_call(
             let setup = Setup::new(&[]);
             let disk = setup.disk("pvc-1").await;
             setup.faults(action, 1_000_000, &json!(loss));
-            let reader = PublishRequest {
-                read_only: true,
-                ..single_node(&disk, &node_one())
-            };
+            let reader = read_only(&disk);
             // Until its deadline the client's retries fail too. The driver recognizes an attachment by its row.
             let outcome = setup.publish(&reader).await;
             assert!(outcome.is_err() || action == "AttachDisk", "{action} {loss}");
@@ -95,15 +95,11 @@ async fn a_repeated_read_only_publish_recovers_from_a_response_lost_at_any_call(
 async fn unpublish_fails_until_the_read_only_tag_is_removed_and_a_writer_removes_a_leftover_tag() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
-    let reader = PublishRequest {
-        read_only: true,
-        ..single_node(&disk, &node_one())
-    };
+    let reader = read_only(&disk);
     setup.publish(&reader).await.unwrap();
     let (error, node) = (json!("internal-error"), node_one());
-    setup
-        .lose("UntagResources", &error, setup.try_detach(minutes(1), &disk, &node))
-        .await;
+    let detach = setup.try_detach(minutes(1), &disk, &node);
+    setup.lose("UntagResources", &error, detach).await;
     assert!(setup.attachments(&disk).is_empty());
     setup.detach(&disk, &node_one()).await;
     assert!(read_only_nodes(&setup, &disk).is_empty());

@@ -2,6 +2,7 @@
 
 use tokio::task::LocalSet;
 
+use crate::verbs::crash::is_retryable_or_out_of_stock;
 use crate::verbs::kit::*;
 
 // Number of seeds, volumes per seed and operations per volume.
@@ -70,16 +71,12 @@ fn setup(seed: u64, rng: &mut Rng) -> Setup {
 }
 
 /// Repeats a call as a sidecar does, until it succeeds or the error is final.
-async fn retry<T>(
-    rng: &mut Rng,
-    mut call: impl AsyncFnMut(diskplugin::base::Deadline) -> Result<T, Error>,
-) -> Result<T, Error> {
+async fn retry<T>(rng: &mut Rng, mut call: impl AsyncFnMut(Deadline) -> Result<T, Error>) -> Result<T, Error> {
     let mut last = String::new();
     for attempt in 0..ATTEMPTS {
         let timeout = Duration::from_secs(3 + rng.below(40));
-        let outcome = call(diskplugin::base::Deadline::after(timeout)).await;
-        match outcome {
-            Err(error) if is_retryable(&error) => {
+        match call(Deadline::after(timeout)).await {
+            Err(error) if is_retryable_or_out_of_stock(&error) => {
                 last = text(&error);
                 // The pauses grow: an ambiguous creation is resolved only after a minute, a lost disk after ten.
                 let pause = rng.below(2000 + 100 * attempt.min(100));
@@ -89,21 +86,6 @@ async fn retry<T>(
         }
     }
     panic!("{ATTEMPTS} attempts failed: {last}");
-}
-
-fn is_retryable(error: &Error) -> bool {
-    match error.failure_kind() {
-        FailureKind::Unavailable | FailureKind::Aborted | FailureKind::DeadlineExceeded | FailureKind::Internal => true,
-        // The stock is replenished.
-        FailureKind::ResourceExhausted => true,
-        FailureKind::NotFound
-        | FailureKind::AlreadyExists
-        | FailureKind::FailedPrecondition
-        | FailureKind::OutOfRange
-        | FailureKind::PermissionDenied
-        | FailureKind::Unauthenticated
-        | FailureKind::InvalidArgument => false,
-    }
 }
 
 /// Executes a random sequence of operations on a volume, each with retries. Returns the expected state.
@@ -275,9 +257,12 @@ async fn run(seed: u64) {
     for disk in expected.keys() {
         let disk: DiskId = disk.parse().unwrap();
         setup.detach_everywhere(&disk).await;
-        setup.delete(&disk).await;
+        expect("delete", setup.try_delete(minutes(1), &disk).await);
     }
     assert!(attached_instances(&setup).is_empty());
+    // The delay of deletions passes.
+    sleep(2).await;
+    assert_eq!(setup.rows(), Vec::<Value>::new());
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! Random creations in several zones, categories and performance levels by processes that terminate at random instants,
 //! while the stock changes: each name results in one disk that matches the request.
 
+use crate::verbs::crash::is_retryable_or_out_of_stock;
 use crate::verbs::kit::*;
 
 const RUNS: u64 = 60;
@@ -51,17 +52,6 @@ fn inject_fault(setup: &Setup, rng: &mut Rng) {
     setup.faults(action, times, &kind);
 }
 
-fn is_retryable(error: &Error) -> bool {
-    matches!(
-        error.failure_kind(),
-        FailureKind::Unavailable
-            | FailureKind::Aborted
-            | FailureKind::DeadlineExceeded
-            | FailureKind::Internal
-            | FailureKind::ResourceExhausted
-    )
-}
-
 /// One call. Returns `None` if the process terminates during the call.
 async fn attempt(disks: &DiskServices, new: &NewDisk, rng: &mut Rng, attempts: usize) -> Option<Result<String, Error>> {
     let call_timeout = Duration::from_millis(1 + rng.below(20_000));
@@ -106,7 +96,7 @@ async fn run(seed: u64) {
                     sleep(3).await;
                 }
                 Some(Ok(id)) => break id,
-                Some(Err(error)) if is_retryable(&error) => {
+                Some(Err(error)) if is_retryable_or_out_of_stock(&error) => {
                     tokio::time::sleep(Duration::from_millis(rng.below(10_000))).await;
                 }
                 Some(Err(error)) => panic!("seed {seed}: {}", text(&error)),
@@ -118,9 +108,7 @@ async fn run(seed: u64) {
         setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
         let restarted = setup.restarted();
         let again = retry(900, async || restarted.try_create(seconds(20), &new).await);
-        let again = again
-            .await
-            .unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
+        let again = expect(&format!("seed {seed}"), again.await);
         assert_eq!(again.id.to_string(), id, "seed {seed}: {new:?}");
     }
     sleep(10).await;
@@ -163,9 +151,8 @@ async fn two_processes_creating_the_same_name_create_one_disk() {
             tokio::time::sleep(delay).await;
             create(&second).await
         });
-        let one = one.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
-        let two = two.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
-        assert_eq!(one.id, two.id);
+        let [one, two] = [one, two].map(|outcome| expect(&format!("seed {seed}"), outcome).id);
+        assert_eq!(one, two);
         assert_eq!(setup.rows().len(), 2);
     }
 }

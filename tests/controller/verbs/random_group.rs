@@ -27,21 +27,15 @@ async fn run(seed: u64) {
     let mut groups = Vec::new();
     for number in 0..2 {
         let count = 2 + usize::try_from(rng.below(2)).unwrap();
-        let new = NewGroupSnapshot {
-            name: format!("group-{number}"),
-            sources: sources.iter().take(count).cloned().collect(),
-            resource_group: None,
-            tags: Tags::new(),
-        };
-        let created = retry(&setup, &mut rng, &GROUP_CALLS, async |disks, deadline| {
-            disks.snapshotter.create_group(deadline, &new).await
-        });
-        let created = created.await;
+        let new = new_group(
+            &format!("group-{number}"),
+            &sources.iter().take(count).collect::<Vec<_>>(),
+        );
+        let create = async |disks: Arc<DiskServices>, deadline| disks.snapshotter.create_group(deadline, &new).await;
+        let created = retry(&setup, &mut rng, &GROUP_CALLS, create).await;
         sleep(rng.choose(&[10, 1200, 90_000])).await;
-        let again = retry(&setup, &mut rng, &GROUP_CALLS, async |disks, deadline| {
-            disks.snapshotter.create_group(deadline, &new).await
-        });
-        assert_eq!(again.await.id, created.id, "seed {seed}: {new:?}");
+        let again = retry(&setup, &mut rng, &GROUP_CALLS, create).await;
+        assert_eq!(again.id, created.id, "seed {seed}: {new:?}");
         let sources_of_group: BTreeSet<_> = created
             .snapshots
             .iter()
@@ -87,12 +81,7 @@ async fn a_group_with_untagged_members_is_returned_and_deleted_as_a_whole() {
         let mut rng = Rng(3000 + seed);
         let setup = setup(seed, &mut rng);
         let sources = attached_disks(&setup, 2).await;
-        let new = NewGroupSnapshot {
-            name: "group".to_owned(),
-            sources: sources.iter().cloned().collect(),
-            resource_group: None,
-            tags: Tags::new(),
-        };
+        let new = new_group("group", &sources.iter().collect::<Vec<_>>());
         // Tagging fails until the driver terminates.
         setup.faults("TagResources", 1000, &error_code(500, "InternalError"));
         let untagged = setup.try_group(minutes(1), &new).await;

@@ -12,17 +12,13 @@ async fn run(seed: u64) {
     for number in 0..3 {
         let new = new_snapshot(&format!("snap-{number}"), &rng.choose(&sources));
         let create_calls = ["CreateSnapshot", "CreateSnapshot", "DescribeSnapshots"];
-        let created = retry(&setup, &mut rng, &create_calls, async |disks, deadline| {
-            disks.snapshotter.create(deadline, &new).await
-        });
-        let created = created.await;
+        let create = async |disks: Arc<DiskServices>, deadline| disks.snapshotter.create(deadline, &new).await;
+        let created = retry(&setup, &mut rng, &create_calls, create).await;
         assert!(created.created.is_some(), "seed {seed}: {created:?}");
         // The cloud may have discarded the token before the repeat, but not the tags.
         sleep(rng.choose(&[10, 1200, 90_000])).await;
-        let again = retry(&setup, &mut rng, &create_calls, async |disks, deadline| {
-            disks.snapshotter.create(deadline, &new).await
-        });
-        assert_eq!(again.await.id, created.id, "seed {seed}: {new:?}");
+        let again = retry(&setup, &mut rng, &create_calls, create).await;
+        assert_eq!(again.id, created.id, "seed {seed}: {new:?}");
         snapshots.insert(created.id, new.source);
     }
     let found: BTreeMap<_, _> = rows(&setup, "snapshots")

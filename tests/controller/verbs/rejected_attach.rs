@@ -49,17 +49,13 @@ async fn rejections_for_30_seconds_cost_few_calls() {
 #[tokio::test(start_paused = true)]
 async fn all_disks_of_a_rejecting_instance_share_the_retries() {
     let setup = Setup::new(&["--attach-delay=1s"]);
-    let mut calls = JoinSet::new();
     let disks = setup.create_disks(6).await;
     reject(&setup, "AttachDisk", "IncorrectInstanceStatus", "30s");
-    for disk in disks {
-        let services = Arc::clone(&setup.disks);
-        calls.spawn(async move {
-            let (attacher, node) = (&services.attacher, node_one());
-            with_retries(|| attacher.attach(minutes(2), &disk, &node)).await
-        });
-    }
-    assert!(calls.join_all().await.iter().all(Result::is_ok));
+    let attach = |setup: Setup, disk| async move {
+        let node = node_one();
+        with_retries(|| setup.try_attach(minutes(2), &disk, &node)).await
+    };
+    assert!(setup.each(disks, attach).await.iter().all(Result::is_ok));
     let count = &setup.cloud.counts()["AttachDisk"];
     assert!(count.refused <= 8, "{count:?}");
     assert!(setup.calls("DescribeDisks") <= 60, "{:?}", setup.cloud.counts());

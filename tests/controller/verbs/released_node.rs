@@ -7,17 +7,6 @@ fn reject_node(setup: &Setup) {
     setup.faults("DetachDisk", 1000, &error_code(404, "InvalidInstanceId.NotFound"));
 }
 
-async fn detach_externally(setup: &Setup, disk: &DiskId) {
-    let request = DetachDisk {
-        disk: disk.clone(),
-        instance: node_one(),
-        delete_with_instance: false,
-    };
-    let ecs = client(&setup.cloud);
-    ecs.detach_disk(minutes(1), &request).await.unwrap();
-    sleep(30).await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_advice_does_not_name_an_instance_that_does_not_exist() {
     let setup = Setup::new(&[]);
@@ -26,13 +15,10 @@ async fn the_advice_does_not_name_an_instance_that_does_not_exist() {
     reject_node(&setup);
     let detacher = &setup.disks.detacher;
     let error = detacher.detach(minutes(2), &disk, &node_one()).await.unwrap_err();
-    let text = text(&error);
-    assert_eq!(error.failure(), Failure::NodeReleased, "{text}");
-    assert_eq!(error.failure_kind(), FailureKind::Unavailable);
-    for part in [disk.as_str(), "i-one", "InvalidInstanceId.NotFound", "RequestId"] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-    assert!(!text.contains("stop the instance"), "{text}");
+    assert_failure(&error, Failure::NodeReleased);
+    let parts = [disk.as_str(), "i-one", "InvalidInstanceId.NotFound", "RequestId"];
+    assert_error(&error, FailureKind::Unavailable, &parts);
+    assert!(!text(&error).contains("stop the instance"), "{}", text(&error));
     assert_eq!(setup.calls("DetachDisk"), 1);
     let (node, start) = (node_one(), Instant::now());
     let again = detacher.detach(minutes(2), &disk, &node).await;
@@ -58,7 +44,8 @@ async fn detach_succeeds_if_node_and_disk_were_released_together() {
     let disk = setup.attached("pvc-1").await;
     // A disk that was created recently can be hidden.
     sleep(600).await;
-    detach_externally(&setup, &disk).await;
+    setup.detach_externally(&disk, &node_one()).await;
+    sleep(30).await;
     let ecs = client(&setup.cloud);
     ecs.delete_disk(minutes(1), &disk).await.unwrap();
     sleep(30).await;
@@ -79,7 +66,8 @@ async fn detach_of_a_living_disk_from_a_released_node_succeeds_with_its_row() {
     let setup = Setup::new(&[]);
     let disk = setup.attached("pvc-1").await;
     sleep(30).await;
-    detach_externally(&setup, &disk).await;
+    setup.detach_externally(&disk, &node_one()).await;
+    sleep(30).await;
     reject_node(&setup);
     setup.detach(&disk, &node_one()).await;
 }

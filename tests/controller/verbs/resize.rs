@@ -137,9 +137,8 @@ async fn a_repeat_after_a_lost_response_reaches_the_requested_size() {
     for loss in ["reset-before", "reset-after", "internal-error-after"] {
         let setup = Setup::new(&["--resize-delay=2s"]);
         let disk = setup.disk("pvc-1").await;
-        setup
-            .lose("ResizeDisk", &json!(loss), setup.try_resize(seconds(1), &disk, gib(30)))
-            .await;
+        let resize = setup.try_resize(seconds(1), &disk, gib(30));
+        setup.lose("ResizeDisk", &json!(loss), resize).await;
         let row = setup.resize(&disk, gib(30)).await;
         assert_eq!(row.size.0, 30);
     }
@@ -249,12 +248,8 @@ async fn resizing_an_attached_disk_costs_one_write_and_two_reads() {
 async fn concurrent_resizes_share_polls() {
     let setup = Setup::new(&["--resize-delay=2s"]);
     let ids = setup.create_disks(60).await;
-    let mut resizes = JoinSet::new();
-    for disk in ids {
-        let setup = setup.clone();
-        resizes.spawn(async move { setup.try_resize(minutes(1), &disk, gib(30)).await.is_ok() });
-    }
-    assert!(resizes.join_all().await.into_iter().all(|ok| ok));
+    let resize = |setup: Setup, disk| async move { setup.try_resize(minutes(1), &disk, gib(30)).await };
+    assert!(setup.each(ids, resize).await.iter().all(Result::is_ok));
     // One read before, and several polls while the duration is unknown.
     let reads = setup.calls("DescribeDisks");
     assert!(reads <= 15, "{reads} calls for 60 disks");

@@ -38,10 +38,8 @@ async fn a_repeated_create_returns_the_same_snapshot_and_another_source_is_rejec
         let first = setup.snapshot("snap", &disk).await;
         let again = setup.restarted().create_snapshot(&new_snapshot("snap", &disk)).await;
         assert_eq!(again.id, first);
-        let rejected = setup
-            .try_snapshot(minutes(1), &new_snapshot("snap", &other))
-            .await
-            .unwrap_err();
+        let new = new_snapshot("snap", &other);
+        let rejected = setup.try_snapshot(minutes(1), &new).await.unwrap_err();
         assert!(matches!(rejected, Error::AlreadyExists { .. }), "{rejected:?}");
         let both = format!("source volume is {disk}, wanted {other}");
         assert_names(&rejected, &[&both, first.as_str()]);
@@ -57,13 +55,8 @@ async fn a_repeat_after_a_lost_response_returns_the_only_snapshot() {
             let new = of_category("pvc-1", category);
             let disk = setup.create(&new).await.id;
             let snapshot = new_snapshot("snap", &disk);
-            setup
-                .lose(
-                    "CreateSnapshot",
-                    &json!(loss),
-                    setup.try_snapshot(seconds(1), &snapshot),
-                )
-                .await;
+            let create = setup.try_snapshot(seconds(1), &snapshot);
+            setup.lose("CreateSnapshot", &json!(loss), create).await;
             let created = setup.restarted().create_snapshot(&snapshot).await;
             assert_eq!(setup.only_snapshot(), created.id);
         }
@@ -190,11 +183,8 @@ async fn a_snapshot_of_a_never_attached_disk_is_rejected_with_advice() {
     let disk = setup.disk("pvc-1").await;
     let new = new_snapshot("snap", &disk);
     let rejected = setup.try_snapshot(minutes(1), &new).await.unwrap_err();
-    assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
-    let message = text(&rejected);
-    for part in ["never attached", disk.as_str(), "start a pod", "NeverAttached"] {
-        assert!(message.contains(part), "{message}");
-    }
+    let parts = ["never attached", disk.as_str(), "start a pod", "NeverAttached"];
+    assert_error(&rejected, FailureKind::FailedPrecondition, &parts);
     // After an attach, the same call succeeds, even if the rejection consumed its token.
     for percent in [0, 100] {
         setup.configure(&json!({"rules": {"token_burn_percent": percent}}));

@@ -92,10 +92,7 @@ async fn deleting_a_deleted_snapshot_succeeds_once_another_snapshot_shows_that_r
     let delete = async || restarted.try_delete_snapshot(seconds(20), &id).await;
     assert_names_permission(&retry(200, delete).await.unwrap_err());
     // Any snapshot of the account is sufficient.
-    setup
-        .other_cluster()
-        .create_snapshot(&new_snapshot("foreign", &disk))
-        .await;
+    setup.other_cluster().snapshot("foreign", &disk).await;
     retry(200, delete).await.unwrap();
 }
 
@@ -112,9 +109,7 @@ async fn a_snapshot_deleted_by_another_process_is_created_again() {
     // The cloud still returns the deleted snapshot for its token, which could be a new and hidden one for ten minutes.
     let restarted = setup.restarted();
     let create = async || restarted.try_snapshot(seconds(20), &new).await;
-    let second = retry(900, create)
-        .await
-        .unwrap_or_else(|error| panic!("{}", text(&error)));
+    let second = expect("create", retry(900, create).await);
     assert_ne!(second.id, first);
     assert_eq!(setup.snapshots().len(), 2);
 }

@@ -1,4 +1,4 @@
-//! Ambiguous creations: no error is final until it is known whether the snapshot was created.
+//! Ambiguous creations: no error is final until a read proves whether the snapshot was created.
 
 use crate::verbs::kit::*;
 
@@ -32,6 +32,10 @@ pub(crate) fn recover(setup: &Setup, action: &str, rejection: (u16, &str)) {
     ]));
 }
 
+fn lose_snapshot(setup: &Setup, loss: &Value, rejection: (u16, &str)) {
+    lose(setup, "CreateSnapshot", "DescribeSnapshots", loss, rejection);
+}
+
 async fn create(setup: &Setup) -> Result<(), Error> {
     let new = new_snapshot("snap", &setup.only_disk());
     let created = setup.try_snapshot(seconds(20), &new).await;
@@ -49,13 +53,9 @@ async fn errors_after_a_lost_response_are_never_final_and_the_snapshot_is_found(
             ] {
                 setup.disk("pvc-1").await;
                 for rejection in [first, REJECTIONS[0], REJECTIONS[3]] {
-                    let first_call = setup.snapshots().is_empty();
-                    if first_call {
-                        lose(&setup, "CreateSnapshot", "DescribeSnapshots", &loss, rejection);
-                    } else {
-                        let loss = json!("reset-before");
-                        lose(&setup, "CreateSnapshot", "DescribeSnapshots", &loss, rejection);
-                    }
+                    let is_first = setup.snapshots().is_empty();
+                    let loss = if is_first { &loss } else { &json!("reset-before") };
+                    lose_snapshot(&setup, loss, rejection);
                     for _ in 0..3 {
                         let ambiguous = create(&setup).await.unwrap_err();
                         assert_not_final(&ambiguous);
@@ -81,13 +81,7 @@ async fn errors_after_a_lost_response_are_never_final_and_the_snapshot_is_found(
 async fn a_cancelled_call_is_ambiguous() {
     let setup = Setup::new(&["--cut-delay=1s"]);
     setup.disk("pvc-1").await;
-    lose(
-        &setup,
-        "CreateSnapshot",
-        "DescribeSnapshots",
-        &json!("hang"),
-        REJECTIONS[1],
-    );
+    lose_snapshot(&setup, &json!("hang"), REJECTIONS[1]);
     let cancelled = timeout(Duration::from_secs(5), create(&setup)).await;
     assert!(cancelled.is_err());
     assert_eq!(setup.snapshots().len(), 1);
@@ -105,15 +99,11 @@ async fn ambiguity_ends_when_reads_return_other_snapshots_but_not_this_one() {
     let disk = setup.disk("pvc-1").await;
     setup.snapshot("other", &disk).await;
     // The request is lost before it takes effect.
-    lose(
-        &setup,
-        "CreateSnapshot",
-        "DescribeTasks",
-        &json!("reset-before"),
-        REJECTIONS[1],
-    );
-    assert_not_final(&create(&setup).await.unwrap_err());
-    assert_not_final(&create(&setup).await.unwrap_err());
+    let lost = json!("reset-before");
+    lose(&setup, "CreateSnapshot", "DescribeTasks", &lost, REJECTIONS[1]);
+    for _ in 0..2 {
+        assert_not_final(&create(&setup).await.unwrap_err());
+    }
     sleep(120).await;
     let rejected = create(&setup).await.unwrap_err();
     assert_error(&rejected, FailureKind::FailedPrecondition, &[]);

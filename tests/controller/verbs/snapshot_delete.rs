@@ -24,10 +24,8 @@ async fn delete_is_idempotent_and_keeps_disks_created_from_the_snapshot() {
 async fn a_new_snapshot_is_deleted_even_if_reads_do_not_return_it_yet() {
     let setup = Setup::new(&["--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
-    setup
-        .try_snapshot(seconds(1), &new_snapshot("snap", &disk))
-        .await
-        .unwrap_err();
+    let new = new_snapshot("snap", &disk);
+    setup.try_snapshot(seconds(1), &new).await.unwrap_err();
     let id = setup.only_snapshot();
     setup.delete_snapshot(&id).await;
     assert!(setup.snapshots().is_empty());
@@ -37,18 +35,9 @@ async fn a_new_snapshot_is_deleted_even_if_reads_do_not_return_it_yet() {
 async fn an_unmanaged_snapshot_is_not_deleted() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
-    let request = CreateSnapshot {
-        disk,
-        name: "external".to_owned(),
-        retention_days: None,
-        resource_group: None,
-        tags: Tags::new(),
-        token: ClientToken::derive("test", ["external"]),
-    };
-    let snapshot = client(&setup.cloud)
-        .create_snapshot(minutes(1), &request)
-        .await
-        .unwrap();
+    let request = snapshot_of(&disk, "external");
+    let created = client(&setup.cloud).create_snapshot(minutes(1), &request).await;
+    let snapshot = created.unwrap();
     let rejected = setup.try_delete_snapshot(minutes(1), &snapshot).await.unwrap_err();
     assert_failure(&rejected, Failure::NotOwned);
     assert_eq!(setup.only_snapshot(), snapshot);
@@ -65,9 +54,7 @@ async fn deletion_of_a_snapshot_in_use_fails_with_the_reason_and_advice() {
         let id = setup.snapshot("snap", &disk).await;
         setup.configure(&json!({"holds": {hold: [id.as_str()]}}));
         let in_use = setup.try_delete_snapshot(minutes(1), &id).await.unwrap_err();
-        assert_eq!(in_use.failure_kind(), FailureKind::FailedPrecondition);
-        let message = text(&in_use);
-        assert!(message.contains(code) && message.contains(advice), "{message}");
+        assert_error(&in_use, FailureKind::FailedPrecondition, &[code, advice]);
         assert_eq!(setup.only_snapshot(), id);
         setup.configure(&json!({"holds": {hold: []}}));
         setup.delete_snapshot(&id).await;

@@ -11,20 +11,14 @@ async fn concurrent_reads_by_id_cost_one_call_per_100_snapshots() {
         ids.push(setup.snapshot(&format!("snap-{n}"), &disk).await);
     }
     setup.cloud.clear_calls();
-    let mut reads = JoinSet::new();
-    for (n, id) in ids.into_iter().enumerate() {
-        let disks = Arc::clone(&setup.disks);
-        reads.spawn(async move {
-            if n % 2 == 0 {
-                return disks.snapshotter.get(minutes(1), &id).await.unwrap().id == id;
-            }
-            let listed = disks
-                .inventory
-                .list_snapshots(minutes(1), Some(&id), None, Snapshot::clone);
-            listed.await.unwrap()[0].id == id
-        });
-    }
-    assert!(reads.join_all().await.into_iter().all(|found| found));
+    let read = |setup: Setup, (n, id): (usize, SnapshotId)| async move {
+        if n % 2 == 0 {
+            return setup.disks.snapshotter.get(minutes(1), &id).await.unwrap().id == id;
+        }
+        setup.list_snapshots(Some(&id), None).await.unwrap()[0].id == id
+    };
+    let found = setup.each(ids.into_iter().enumerate(), read).await;
+    assert!(found.into_iter().all(|found| found));
     assert_eq!(setup.calls("DescribeSnapshots"), 2);
 }
 

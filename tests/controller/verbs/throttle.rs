@@ -150,26 +150,14 @@ async fn a_denied_call_is_reported_immediately_with_advice() {
         "ResizeDisk", "CreateSnapshot"]}),
     );
     let started = Instant::now();
-    let services = &setup.disks;
+    let (new, node) = (new_disk("pvc-2"), node_one());
     let errors = [
-        services
-            .provisioner
-            .create(minutes(1), &new_disk("pvc-2"))
-            .await
-            .unwrap_err(),
-        services
-            .attacher
-            .attach(minutes(1), &disk, &node_one())
-            .await
-            .unwrap_err(),
-        services
-            .detacher
-            .detach(minutes(1), &disk, &node_one())
-            .await
-            .unwrap_err(),
-        services.resizer.resize(minutes(1), &disk, gib(30)).await.unwrap_err(),
-        services.snapshotter.create(minutes(1), &snapshot).await.unwrap_err(),
-        services.provisioner.delete(minutes(1), &disk).await.unwrap_err(),
+        setup.try_create(minutes(1), &new).await.unwrap_err(),
+        setup.try_attach(minutes(1), &disk, &node).await.unwrap_err(),
+        setup.try_detach(minutes(1), &disk, &node).await.unwrap_err(),
+        setup.try_resize(minutes(1), &disk, gib(30)).await.unwrap_err(),
+        setup.try_snapshot(minutes(1), &snapshot).await.unwrap_err(),
+        setup.try_delete(minutes(1), &disk).await.unwrap_err(),
     ];
     for error in errors {
         assert_eq!(error.failure_kind(), FailureKind::PermissionDenied, "{error:?}");

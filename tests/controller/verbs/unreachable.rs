@@ -105,13 +105,7 @@ async fn a_disk_attached_externally_after_a_rejected_forced_attach_is_not_detach
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         setup.cloud.release(&disk);
-        let external = AttachDisk {
-            disk: disk.clone(),
-            instance: node_two(),
-            force: false,
-            delete_with_instance: false,
-        };
-        let ecs = client(&setup.cloud);
+        let (external, ecs) = (attach_to(&disk, &node_two()), client(&setup.cloud));
         while ecs.attach_disk(minutes(1), &external).await.is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

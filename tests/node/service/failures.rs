@@ -8,15 +8,19 @@ use std::os::unix::fs::FileExt as _;
 use diskplugin::csi::proto::VolumeCapability;
 
 use crate::common::failure_table::{FailureRow, Observed};
-use crate::service::kit::{SHORT_TIMEOUT, SIZE, World, block_capability, can_run, sh, with_flags, writer_capability};
+use crate::service::kit::{SHORT_TIMEOUT, SIZE, World, block_capability, sh, with_flags, writer_capability};
 
 /// A staged volume that a pod uses.
-async fn in_use(serial: &str, capability: &VolumeCapability) -> World {
-    let world = World::new(serial).await;
+async fn in_use(capability: &VolumeCapability) -> Option<World> {
+    let world = World::new().await?;
+    use_healthy(&world, capability).await;
+    Some(world)
+}
+
+async fn use_healthy(world: &World, capability: &VolumeCapability) {
     world.stage(capability).await.unwrap();
     world.publish(capability, "target", false).await.unwrap();
     assert_eq!(world.health("target").await.unwrap(), []);
-    world
 }
 
 /// Makes kubelet's calls for the volume, then releases the volume.
@@ -39,41 +43,34 @@ async fn observe(world: &World, capability: &VolumeCapability) -> Observed {
 
 /// Starts the pod again: the volume is staged, is healthy and can be written to.
 async fn use_again(world: &World, capability: &VolumeCapability) {
-    world.stage(capability).await.unwrap();
-    world.publish(capability, "target", false).await.unwrap();
-    assert_eq!(world.health("target").await.unwrap(), []);
+    use_healthy(world, capability).await;
     fs::write(world.path("target/again"), "again").unwrap();
 }
 
 #[tokio::test]
 async fn a_removed_device_looks_as_documented() {
     let requirements = "command -v python3 && findmnt -n -t devtmpfs /dev";
-    if !can_run().await || !crate::common::shell::can_run("the removed device", requirements).await {
+    if !crate::common::shell::can_run("the removed device", requirements).await {
         return;
     }
+    let Some(world) = World::without_device().await else {
+        return;
+    };
     let row = FailureRow::of("device removed");
-    let world = World::without_device("nodeloop70");
     world.attach_reserved().await;
     let capability = block_capability();
-    world.stage(&capability).await.unwrap();
-    world.publish(&capability, "target", false).await.unwrap();
-    assert_eq!(world.health("target").await.unwrap(), []);
+    use_healthy(&world, &capability).await;
     world.unplug().await;
     row.check(&observe(&world, &capability).await);
     world.attach().await;
-    world.stage(&capability).await.unwrap();
-    world.publish(&capability, "target", false).await.unwrap();
-    assert_eq!(world.health("target").await.unwrap(), []);
+    use_healthy(&world, &capability).await;
 }
 
 #[tokio::test]
 async fn a_filesystem_that_was_remounted_read_only_looks_as_documented() {
-    if !can_run().await {
-        return;
-    }
     let row = FailureRow::of("read-only remount after an error (ext4)");
     let capability = writer_capability("ext4");
-    let world = in_use("nodeloop71", &capability).await;
+    let Some(world) = in_use(&capability).await else { return };
     let device = world.device();
     let name = device.trim_start_matches("/dev/");
     sh(&format!("echo 1 > /sys/fs/ext4/{name}/trigger_fs_error")).await;
@@ -84,12 +81,9 @@ async fn a_filesystem_that_was_remounted_read_only_looks_as_documented() {
 
 #[tokio::test]
 async fn a_full_disk_looks_as_documented() {
-    if !can_run().await {
-        return;
-    }
     let row = FailureRow::of("full disk");
     let capability = writer_capability("ext4");
-    let world = in_use("nodeloop72", &capability).await;
+    let Some(world) = in_use(&capability).await else { return };
     let mut file = fs::File::create(world.path("target/fill")).unwrap();
     let data = vec![7; 1 << 20];
     // Space that the filesystem reserves for delayed writes becomes available when they are written.
@@ -122,13 +116,10 @@ async fn a_full_disk_looks_as_documented() {
 
 #[tokio::test]
 async fn recorded_errors_look_as_documented() {
-    if !can_run().await {
-        return;
-    }
     const BLOCK: usize = 4096;
     let row = FailureRow::of("recorded filesystem errors (btrfs)");
     let capability = writer_capability("btrfs");
-    let world = in_use("nodeloop73", &capability).await;
+    let Some(world) = in_use(&capability).await else { return };
     let file = world.path("target/file");
     let data = vec![0xA7; 1 << 20];
     fs::write(&file, &data).unwrap();
@@ -157,12 +148,9 @@ async fn recorded_errors_look_as_documented() {
 
 #[tokio::test]
 async fn a_filesystem_that_was_shut_down_looks_as_documented() {
-    if !can_run().await {
-        return;
-    }
     let row = FailureRow::of("filesystem shutdown (xfs)");
     let capability = writer_capability("xfs");
-    let world = in_use("nodeloop74", &capability).await;
+    let Some(world) = in_use(&capability).await else { return };
     sh(&format!("xfs_io -x -c shutdown {}", world.text("target"))).await;
     assert!(fs::write(world.path("target/file"), "x").is_err());
     row.check(&observe(&world, &capability).await);
@@ -171,12 +159,9 @@ async fn a_filesystem_that_was_shut_down_looks_as_documented() {
 
 #[tokio::test]
 async fn a_read_only_device_looks_as_documented() {
-    if !can_run().await {
-        return;
-    }
     let row = FailureRow::of("read-only device");
     let capability = writer_capability("xfs");
-    let world = in_use("nodeloop75", &capability).await;
+    let Some(world) = in_use(&capability).await else { return };
     sh(&format!("blockdev --setro {}", world.device())).await;
     row.check(&observe(&world, &capability).await);
     use_again(&world, &capability).await;
@@ -184,13 +169,10 @@ async fn a_read_only_device_looks_as_documented() {
 
 #[tokio::test]
 async fn a_device_that_is_smaller_than_its_filesystem_looks_as_documented() {
-    if !can_run().await {
-        return;
-    }
     let row = FailureRow::of("device smaller than its filesystem");
     // The kernel must not write beyond the end of the device, which results in a read-only remount.
     let capability = with_flags(writer_capability("ext4"), &["noinit_itable"]);
-    let world = in_use("nodeloop76", &capability).await;
+    let Some(world) = in_use(&capability).await else { return };
     sh(&format!("sync -f {}", world.path("target").display())).await;
     world.grow_device(SIZE / 2).await;
     row.check(&observe(&world, &capability).await);

@@ -4,6 +4,7 @@ use std::fs;
 use std::ops::Deref;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -32,12 +33,6 @@ pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Timeout of calls that must fail at their deadline.
 pub(crate) const SHORT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Whether this machine can run these tests. Prints the reason if not.
-pub(crate) async fn can_run() -> bool {
-    let tools = "command -v mkfs.ext4 mkfs.xfs mkfs.btrfs sfdisk";
-    crate::common::shell::can_run("node::service", tools).await
-}
 
 /// Runs commands, and records them.
 #[derive(Debug, Default)]
@@ -77,18 +72,23 @@ impl Deref for World {
 }
 
 impl World {
-    /// Creates and attaches a blank disk.
-    pub(crate) async fn new(serial: &str) -> Self {
-        let world = Self::without_device(serial);
+    /// Creates and attaches a blank disk. Returns `None` and prints the reason if this machine cannot run these tests.
+    pub(crate) async fn new() -> Option<Self> {
+        let world = Self::without_device().await?;
         world.attach().await;
-        world
+        Some(world)
     }
 
-    pub(crate) fn without_device(serial: &str) -> Self {
-        let disk = Disk::new(serial, SIZE);
+    pub(crate) async fn without_device() -> Option<Self> {
+        static CREATED: AtomicU32 = AtomicU32::new(0);
+        let tools = "command -v mkfs.ext4 mkfs.xfs mkfs.btrfs sfdisk";
+        if !crate::common::shell::can_run("node::service", tools).await {
+            return None;
+        }
+        let disk = Disk::new(&format!("nodeloop{}", CREATED.fetch_add(1, Ordering::Relaxed)), SIZE);
         let exec = Arc::new(RecordingExec::default());
         let service = Service::new(disk.node(Arc::clone(&exec) as _, Arc::clone(&exec) as _));
-        Self { disk, exec, service }
+        Some(Self { disk, exec, service })
     }
 
     pub(crate) fn text(&self, name: &str) -> String {

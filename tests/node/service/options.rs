@@ -2,7 +2,7 @@
 
 use tonic::Code;
 
-use crate::service::kit::{SIZE, World, can_run, sh, with_flags, writer_capability};
+use crate::service::kit::{SIZE, World, sh, with_flags, writer_capability};
 
 /// Options of each filesystem, of which some kernels support only a part.
 const OPTIONS: [(&str, &[&str]); 3] = [
@@ -31,11 +31,8 @@ const OPTIONS: [(&str, &[&str]); 3] = [
 /// The driver mounts a filesystem with an option exactly if mount(8) does.
 #[tokio::test]
 async fn the_kernel_decides_about_mount_options() {
-    if !can_run().await {
-        return;
-    }
     for (fs_type, options) in OPTIONS {
-        let world = World::new(&format!("nodeloopoptions{fs_type}")).await;
+        let Some(world) = World::new().await else { return };
         let (device, mount_point) = (world.device(), world.text("mnt"));
         world.stage(&writer_capability(fs_type)).await.unwrap();
         world.unstage().await.unwrap();
@@ -70,11 +67,8 @@ async fn the_kernel_decides_about_mount_options() {
 /// The kernel mounts both as ext4.
 #[tokio::test]
 async fn ext3_and_ext2_are_used_as_ext4() {
-    if !can_run().await {
-        return;
-    }
     for kind in ["ext3", "ext2"] {
-        let world = World::new(&format!("nodeloop{kind}")).await;
+        let Some(world) = World::new().await else { return };
         let (device, target) = (world.device(), world.text("target"));
         sh(&format!("mkfs.{kind} -q {device} 200M")).await;
         let capability = writer_capability("ext4");

@@ -8,15 +8,12 @@ use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use tonic::Code;
 
 use crate::service::kit::{
-    SIZE, World, block_capability, can_run, is_mounted, mount_capability, mount_options, with_flags, writer_capability,
+    SIZE, World, block_capability, is_mounted, mount_capability, mount_options, with_flags, writer_capability,
 };
 
 #[tokio::test]
 async fn a_block_volume_is_published_as_a_device_node() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop31").await;
+    let Some(world) = World::new().await else { return };
     world.stage(&block_capability()).await.unwrap();
     for _ in 0..2 {
         world.publish(&block_capability(), "target", false).await.unwrap();
@@ -42,10 +39,7 @@ async fn a_block_volume_is_published_as_a_device_node() {
 
 #[tokio::test]
 async fn a_block_volume_that_is_published_read_only_rejects_writes() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop32").await;
+    let Some(world) = World::new().await else { return };
     world.stage(&block_capability()).await.unwrap();
     let mut earlier = fs::OpenOptions::new().write(true).open(world.device()).unwrap();
     std::io::Write::write_all(&mut earlier, &[1; 4096]).unwrap();
@@ -73,10 +67,7 @@ async fn a_block_volume_that_is_published_read_only_rejects_writes() {
 
 #[tokio::test]
 async fn read_only_volumes_reject_writes_at_every_path() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop33").await;
+    let Some(world) = World::new().await else { return };
     let reader = mount_capability("ext4", Mode::SingleNodeReaderOnly);
     let words = ["blank", "never formats"];
     let before = world.hash().await;
@@ -87,14 +78,12 @@ async fn read_only_volumes_reject_writes_at_every_path() {
     }
     assert_eq!(world.hash().await, before);
 
-    world.stage(&writer_capability("ext4")).await.unwrap();
-    world.publish(&writer_capability("ext4"), "target", true).await.unwrap();
+    let writer = writer_capability("ext4");
+    world.stage(&writer).await.unwrap();
+    world.publish(&writer, "target", true).await.unwrap();
     assert!(fs::write(world.path("target/file"), "x").is_err());
     fs::write(world.path("staging/file"), "x").unwrap();
-    let error = world
-        .publish(&writer_capability("ext4"), "target", false)
-        .await
-        .unwrap_err();
+    let error = world.publish(&writer, "target", false).await.unwrap_err();
     assert_eq!(error.code(), Code::AlreadyExists, "{error}");
     let error = world.stage(&reader).await.unwrap_err();
     assert_eq!(error.code(), Code::AlreadyExists, "{error}");
@@ -102,10 +91,7 @@ async fn read_only_volumes_reject_writes_at_every_path() {
     world.unstage().await.unwrap();
 
     world.stage(&reader).await.unwrap();
-    let error = world
-        .publish(&writer_capability("ext4"), "target", false)
-        .await
-        .unwrap_err();
+    let error = world.publish(&writer, "target", false).await.unwrap_err();
     assert!(error.message().contains("staged read-only"), "{error}");
     world.publish(&reader, "target", false).await.unwrap();
     for file in ["staging/file", "target/file"] {
@@ -115,10 +101,7 @@ async fn read_only_volumes_reject_writes_at_every_path() {
 
 #[tokio::test]
 async fn single_writer_allows_one_target() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop34").await;
+    let Some(world) = World::new().await else { return };
     let single = mount_capability("ext4", Mode::SingleNodeSingleWriter);
     world.stage(&single).await.unwrap();
     world.publish(&single, "target", false).await.unwrap();
@@ -131,10 +114,7 @@ async fn single_writer_allows_one_target() {
 
 #[tokio::test]
 async fn a_target_may_have_stricter_flags_than_staging() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop50").await;
+    let Some(world) = World::new().await else { return };
     let staged = with_flags(writer_capability("ext4"), &["nosuid"]);
     world.stage(&staged).await.unwrap();
     let strict = with_flags(writer_capability("ext4"), &["nosuid", "noexec", "noatime"]);
@@ -156,10 +136,7 @@ async fn a_target_may_have_stricter_flags_than_staging() {
 
 #[tokio::test]
 async fn paths_outside_kubelet_dir_or_with_a_symlink_are_rejected() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop51").await;
+    let Some(world) = World::new().await else { return };
     let capability = writer_capability("ext4");
     world.stage(&capability).await.unwrap();
     let elsewhere = tempfile::tempdir().unwrap();

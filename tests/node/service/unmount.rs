@@ -7,14 +7,11 @@ use diskplugin::csi::proto::node_server::Node as _;
 use diskplugin::csi::proto::{NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest};
 use tonic::{Code, Request};
 
-use crate::service::kit::{SHORT_TIMEOUT, World, block_capability, can_run, is_mounted, sh, writer_capability};
+use crate::service::kit::{SHORT_TIMEOUT, World, block_capability, is_mounted, sh, writer_capability};
 
 #[tokio::test]
 async fn unstage_fails_while_published_and_unpublish_fails_for_another_volume() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop35").await;
+    let Some(world) = World::new().await else { return };
     let capability = writer_capability("ext4");
     world.stage(&capability).await.unwrap();
     world.publish(&capability, "target", false).await.unwrap();
@@ -22,7 +19,7 @@ async fn unstage_fails_while_published_and_unpublish_fails_for_another_volume() 
     assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
     assert!(error.message().contains(&world.text("target")), "{error}");
 
-    let other = World::new("nodeloop36").await;
+    let Some(other) = World::new().await else { return };
     symlink(other.device(), world.path("devices").join(&other.serial)).unwrap();
     let request = NodeUnpublishVolumeRequest {
         volume_id: other.volume(),
@@ -39,15 +36,12 @@ async fn unstage_fails_while_published_and_unpublish_fails_for_another_volume() 
 
 #[tokio::test]
 async fn an_unknown_volume_id_unmounts_nothing() {
-    if !can_run().await {
-        return;
-    }
-    for (serial, capability) in [
-        ("nodeloop41", writer_capability("ext4")),
-        ("nodeloop42", writer_capability("btrfs")),
-        ("nodeloop43", block_capability()),
+    for capability in [
+        writer_capability("ext4"),
+        writer_capability("btrfs"),
+        block_capability(),
     ] {
-        let world = World::new(serial).await;
+        let Some(world) = World::new().await else { return };
         world.stage(&capability).await.unwrap();
         world.publish(&capability, "target", false).await.unwrap();
         let volume_id = "d-unknown".to_owned();
@@ -80,14 +74,8 @@ async fn an_unknown_volume_id_unmounts_nothing() {
 
 #[tokio::test]
 async fn a_mounted_disk_without_its_symlink_is_unmounted() {
-    if !can_run().await {
-        return;
-    }
-    for (serial, capability) in [
-        ("nodeloop44", writer_capability("ext4")),
-        ("nodeloop45", block_capability()),
-    ] {
-        let world = World::new(serial).await;
+    for capability in [writer_capability("ext4"), block_capability()] {
+        let Some(world) = World::new().await else { return };
         world.stage(&capability).await.unwrap();
         world.publish(&capability, "target", false).await.unwrap();
         match capability == block_capability() {
@@ -103,10 +91,7 @@ async fn a_mounted_disk_without_its_symlink_is_unmounted() {
 
 #[tokio::test]
 async fn targets_that_are_symlinks_or_contain_files_are_kept() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop37").await;
+    let Some(world) = World::new().await else { return };
     let capability = writer_capability("ext4");
     symlink(world.dir.path(), world.path("staging")).unwrap();
     let error = world.stage(&capability).await.unwrap_err();
@@ -121,10 +106,7 @@ async fn targets_that_are_symlinks_or_contain_files_are_kept() {
 
 #[tokio::test]
 async fn the_error_of_a_busy_target_names_mounts_and_how_to_find_processes() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop60").await;
+    let Some(world) = World::new().await else { return };
     let capability = writer_capability("ext4");
     world.stage(&capability).await.unwrap();
     world.publish(&capability, "target", false).await.unwrap();
@@ -136,11 +118,7 @@ async fn the_error_of_a_busy_target_names_mounts_and_how_to_find_processes() {
         assert!(error.message().contains(word), "{word}: {error}");
     }
     assert!(is_mounted(&world.path("target")));
-    sh(&format!(
-        "mount -t tmpfs nodeloop60 {}",
-        world.text("staging/lost+found")
-    ))
-    .await;
+    sh(&format!("mount -t tmpfs none {}", world.text("staging/lost+found"))).await;
     let error = world.unstage_within(SHORT_TIMEOUT).await.unwrap_err();
     assert!(error.message().contains(&world.text("target")), "{error}");
     let (unpublished, ()) = tokio::join!(world.unpublish("target"), async { drop(open) });
@@ -163,10 +141,7 @@ async fn start_in_new_namespace(redirection: &str) -> String {
 
 #[tokio::test]
 async fn a_copy_of_the_mount_in_another_namespace_does_not_block_unstaging() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop61").await;
+    let Some(world) = World::new().await else { return };
     world.stage(&writer_capability("ext4")).await.unwrap();
     let pid = start_in_new_namespace("").await;
     sh(&format!("grep -F {} /proc/{pid}/mountinfo", world.text("staging"))).await;
@@ -178,10 +153,7 @@ async fn a_copy_of_the_mount_in_another_namespace_does_not_block_unstaging() {
 
 #[tokio::test]
 async fn an_open_file_in_another_namespace_blocks_unstaging() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop65").await;
+    let Some(world) = World::new().await else { return };
     world.stage(&writer_capability("ext4")).await.unwrap();
     let pid = start_in_new_namespace("").await;
     // Opened in the other namespace, so that the mount of this one is not busy.
@@ -212,10 +184,7 @@ async fn an_open_file_in_another_namespace_blocks_unstaging() {
 
 #[tokio::test]
 async fn partially_unmounted_volumes_are_cleaned_up() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop62").await;
+    let Some(world) = World::new().await else { return };
     let capability = writer_capability("ext4");
     world.stage(&capability).await.unwrap();
     world.publish(&capability, "target", false).await.unwrap();
@@ -245,10 +214,7 @@ async fn partially_unmounted_volumes_are_cleaned_up() {
 
 #[tokio::test]
 async fn a_busy_filesystem_that_is_shut_down_is_unmounted() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("nodeloop63").await;
+    let Some(world) = World::new().await else { return };
     let capability = writer_capability("xfs");
     world.stage(&capability).await.unwrap();
     world.publish(&capability, "target", false).await.unwrap();
@@ -268,10 +234,12 @@ async fn a_busy_filesystem_that_is_shut_down_is_unmounted() {
 #[tokio::test]
 async fn the_node_of_a_removed_device_is_unmounted() {
     let requirements = "command -v python3 && findmnt -n -t devtmpfs /dev";
-    if !can_run().await || !crate::common::shell::can_run("the removed device node", requirements).await {
+    if !crate::common::shell::can_run("the removed device node", requirements).await {
         return;
     }
-    let world = World::without_device("nodeloop64");
+    let Some(world) = World::without_device().await else {
+        return;
+    };
     world.attach_reserved().await;
     world.stage(&block_capability()).await.unwrap();
     world.publish(&block_capability(), "target", false).await.unwrap();

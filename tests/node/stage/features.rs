@@ -1,9 +1,8 @@
 //! Features of filesystems: those of new ones, and those that the kernel does not support.
 
-use diskplugin::base::Deadline;
 use diskplugin::model::Filesystem::{self, Btrfs, Ext3, Ext4, Xfs};
 
-use super::kit::{TIMEOUT, World, can_run, error_text, sh};
+use super::kit::{World, sh};
 
 /// A command that prints the features of the filesystem on the device.
 fn features_command(filesystem: Filesystem) -> &'static str {
@@ -16,9 +15,6 @@ fn features_command(filesystem: Filesystem) -> &'static str {
 
 #[tokio::test]
 async fn a_new_filesystem_has_no_features_of_kernels_after_5_10() {
-    if !can_run().await {
-        return;
-    }
     for (filesystem, with, without) in [
         (
             Ext4,
@@ -33,7 +29,7 @@ async fn a_new_filesystem_has_no_features_of_kernels_after_5_10() {
         ),
         (Btrfs, &["NO_HOLES"], &["BLOCK_GROUP_TREE"]),
     ] {
-        let world = World::with_disk(&format!("features{filesystem}")).await;
+        let Some(world) = World::new().await else { return };
         world.stage(filesystem).await.unwrap();
         world.unstage().await;
         let (command, device) = (features_command(filesystem), world.device());
@@ -49,9 +45,6 @@ async fn a_new_filesystem_has_no_features_of_kernels_after_5_10() {
 
 #[tokio::test]
 async fn the_log_of_the_kernel_names_a_feature_that_it_does_not_support() {
-    if !can_run().await {
-        return;
-    }
     for (filesystem, command) in [
         (Ext4, "debugfs -w -R 'feature FEATURE_I31'"),
         (
@@ -59,7 +52,7 @@ async fn the_log_of_the_kernel_names_a_feature_that_it_does_not_support() {
             "xfs_db -x -c 'sb 0' -c 'write -d features_incompat 0x40000001' >/dev/null 2>&1",
         ),
     ] {
-        let world = World::with_disk(&format!("unknown{filesystem}")).await;
+        let Some(world) = World::new().await else { return };
         world.stage(filesystem).await.unwrap();
         world.unstage().await;
         sh(&format!("{command} {}", world.device())).await;
@@ -73,24 +66,18 @@ async fn the_log_of_the_kernel_names_a_feature_that_it_does_not_support() {
     }
 }
 
-/// mkfs judges options that the driver does not deny.
+/// mkfs checks options that the driver does not deny.
 #[tokio::test]
 async fn the_message_of_mkfs_about_an_option_is_in_the_error() {
-    if !can_run().await {
-        return;
-    }
     for (filesystem, options, message) in [
         (Ext4, "-O no_such_feature", "no_such_feature"),
         (Xfs, "-m no_such_key=1", "no_such_key"),
         (Btrfs, "--data raid1", "raid1"),
     ] {
-        let world = World::with_disk(&format!("options{filesystem}")).await;
+        let Some(world) = World::new().await else { return };
         let mut request = world.request(filesystem);
-        let taken = request.tuning.set("mkfsOptions", options);
-        assert_eq!(taken, Ok(true));
-        let node = world.node();
-        let staged = node.stager.stage(request, Deadline::after(TIMEOUT));
-        let error = error_text(staged.await.unwrap_err());
+        assert_eq!(request.tuning.set("mkfsOptions", options), Ok(true));
+        let error = world.stage_as(request).await.unwrap_err();
         assert!(error.starts_with("TOOL_FAILED") && error.contains(message), "{error}");
     }
 }

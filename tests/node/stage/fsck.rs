@@ -2,29 +2,21 @@
 
 use std::os::unix::fs::FileExt;
 
-use diskplugin::base::Deadline;
 use diskplugin::model::Filesystem::{self, Btrfs, Ext3, Ext4, Xfs};
-use diskplugin::model::{Fsck, MountFlags, Tuning};
+use diskplugin::model::{Fsck, MountFlags};
 use diskplugin::node::Access;
 
-use super::kit::{TIMEOUT, World, can_run, error_text, is_mounted, sh};
+use super::kit::{World, is_mounted, sh};
 
 async fn stage_with(world: &World, filesystem: Filesystem, fsck: Fsck) -> Result<(), String> {
     let mut request = world.request(filesystem);
-    request.tuning = Tuning {
-        fsck,
-        ..Tuning::default()
-    };
-    let staged = world.node().stager.stage(request, Deadline::after(TIMEOUT)).await;
-    staged.map_err(error_text)
+    request.tuning.fsck = fsck;
+    world.stage_as(request).await
 }
 
 #[tokio::test]
 async fn an_ext4_with_errors_is_repaired_unless_the_class_forbids_it() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::with_disk("fsckmarked").await;
+    let Some(world) = World::new().await else { return };
     world.stage(Ext4).await.unwrap();
     world.unstage().await;
     let device = world.device();
@@ -53,11 +45,8 @@ fn mount_line(world: &World) -> String {
 
 #[tokio::test]
 async fn an_error_stops_writes_to_an_ext_filesystem() {
-    if !can_run().await {
-        return;
-    }
-    for (filesystem, serial) in [(Ext4, "errorsnew4"), (Ext3, "errorsnew3")] {
-        let world = World::with_disk(serial).await;
+    for filesystem in [Ext4, Ext3] {
+        let Some(world) = World::new().await else { return };
         world.stage(filesystem).await.unwrap();
         let header = sh(&format!("dumpe2fs -h {} 2>/dev/null", world.device())).await;
         assert!(
@@ -84,16 +73,13 @@ async fn an_error_stops_writes_to_an_ext_filesystem() {
 
 #[tokio::test]
 async fn every_fsck_policy_replays_the_journal() {
-    if !can_run().await {
-        return;
-    }
-    for (filesystem, fsck, serial) in [
-        (Ext4, Fsck::Journal, "fsckja"),
-        (Ext4, Fsck::Preen, "fsckjb"),
-        (Ext4, Fsck::None, "fsckjc"),
-        (Xfs, Fsck::Journal, "fsckjd"),
+    for (filesystem, fsck) in [
+        (Ext4, Fsck::Journal),
+        (Ext4, Fsck::Preen),
+        (Ext4, Fsck::None),
+        (Xfs, Fsck::Journal),
     ] {
-        let world = World::with_disk(serial).await;
+        let Some(world) = World::new().await else { return };
         world.stage(filesystem).await.unwrap();
         let staging = world.path("staging");
         let file = std::fs::File::create(staging.join("file")).unwrap();
@@ -113,10 +99,7 @@ async fn every_fsck_policy_replays_the_journal() {
 /// The disk is a copy of one that was mounted.
 #[tokio::test]
 async fn a_btrfs_with_a_log_is_mounted_from_a_read_only_device_with_an_option() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::with_disk("fsckbtrfslog").await;
+    let Some(world) = World::new().await else { return };
     let (device, staging) = (world.device(), world.path("staging"));
     let (image, staging) = (world.path("copy"), staging.display());
     let image = image.display();
@@ -134,9 +117,7 @@ async fn a_btrfs_with_a_log_is_mounted_from_a_read_only_device_with_an_option() 
     .await;
     let mut request = world.request(Btrfs);
     (request.read_only, request.device_read_only) = (true, true);
-    let stager = world.node().stager.clone();
-    let refused = stager.stage(request.clone(), Deadline::after(TIMEOUT)).await;
-    let error = error_text(refused.unwrap_err());
+    let error = world.stage_as(request.clone()).await.unwrap_err();
     assert!(
         error.starts_with("JOURNAL_NOT_REPLAYED") && error.contains("rescue=nologreplay"),
         "{error}"
@@ -145,18 +126,14 @@ async fn a_btrfs_with_a_log_is_mounted_from_a_read_only_device_with_an_option() 
         filesystem: Btrfs,
         flags: MountFlags::new(["rescue=nologreplay".to_owned()]).unwrap(),
     };
-    let staged = stager.stage(request, Deadline::after(TIMEOUT)).await;
-    staged.map_err(error_text).unwrap();
+    world.stage_as(request).await.unwrap();
     assert_eq!(sh(&format!("cat {staging}/file")).await, "one");
     world.unstage().await;
 }
 
 #[tokio::test]
 async fn a_corrupt_xfs_requires_a_manual_repair() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::with_disk("fsckxfs").await;
+    let Some(world) = World::new().await else { return };
     world.stage(Xfs).await.unwrap();
     world.unstage().await;
     let device = world.device();

@@ -3,11 +3,9 @@
 
 use std::fs;
 
-use diskplugin::base::Deadline;
 use diskplugin::model::Filesystem::{self, Btrfs, Ext3, Ext4, Xfs};
-use diskplugin::model::Tuning;
 
-use super::kit::{SIZE, TIMEOUT, World, can_run, error_text, is_mounted, sh};
+use super::kit::{SIZE, World, is_mounted, sh};
 
 async fn filesystem_size(world: &World) -> u64 {
     let staging = world.path("staging");
@@ -18,11 +16,8 @@ async fn filesystem_size(world: &World) -> u64 {
 
 #[tokio::test]
 async fn staging_grows_the_filesystem_to_its_disk() {
-    if !can_run().await {
-        return;
-    }
     for filesystem in Filesystem::ALL {
-        let world = World::with_disk(&format!("grow{filesystem}")).await;
+        let Some(world) = World::new().await else { return };
         world.stage(filesystem).await.unwrap();
         let small = filesystem_size(&world).await;
         fs::write(world.path("staging/file"), "precious").unwrap();
@@ -42,15 +37,14 @@ async fn staging_grows_the_filesystem_to_its_disk() {
 
 #[tokio::test]
 async fn a_restored_xfs_and_its_source_are_mounted_at_the_same_time() {
-    if !can_run().await {
-        return;
-    }
-    let source = World::with_disk("uuidsource").await;
+    let Some(source) = World::new().await else { return };
     source.stage(Xfs).await.unwrap();
     fs::write(source.path("staging/file"), "source").unwrap();
     source.unstage().await;
     source.detach().await;
-    let restored = World::new("uuidrestored", SIZE);
+    let Some(restored) = World::detached().await else {
+        return;
+    };
     fs::copy(source.image(), restored.image()).unwrap();
     for world in [&source, &restored] {
         world.attach().await;
@@ -72,9 +66,6 @@ async fn a_restored_xfs_and_its_source_are_mounted_at_the_same_time() {
 
 #[tokio::test]
 async fn mkfs_applies_the_parameters_of_the_class() {
-    if !can_run().await {
-        return;
-    }
     let ext = [
         ("blockSize", "1024"),
         ("inodeSize", "512"),
@@ -101,15 +92,12 @@ async fn mkfs_applies_the_parameters_of_the_class() {
         (Btrfs, &btrfs, "btrfs inspect-internal dump-super", &["sha256", "tuned"]),
     ];
     for (filesystem, parameters, command, parts) in cases {
-        let world = World::with_disk(&format!("tuned{filesystem}")).await;
-        let mut tuning = Tuning::default();
-        for (key, value) in parameters.iter().chain(&[("discard", "both")]) {
-            assert_eq!(tuning.set(key, value), Ok(true));
-        }
+        let Some(world) = World::new().await else { return };
         let mut request = world.request(filesystem);
-        request.tuning = tuning;
-        let staged = world.node().stager.stage(request, Deadline::after(TIMEOUT)).await;
-        staged.map_err(error_text).unwrap();
+        for (key, value) in parameters.iter().chain(&[("discard", "both")]) {
+            assert_eq!(request.tuning.set(key, value), Ok(true));
+        }
+        world.stage_as(request).await.unwrap();
         let output = sh(&format!("{command} {} 2>/dev/null", world.device())).await;
         for part in parts {
             assert!(output.contains(part), "{filesystem}: {part}: {output}");

@@ -10,7 +10,7 @@ use diskplugin::linux::{Command, Exec, ExecError, Output, ProcessExec};
 use diskplugin::model::Filesystem::{self, Btrfs, Ext3, Ext4, Xfs};
 use diskplugin::node::Access;
 
-use super::kit::{SIZE, TIMEOUT, World, can_run, error_text, is_mounted, sh};
+use super::kit::{SIZE, TIMEOUT, World, error_text, is_mounted, sh};
 
 /// Kills mkfs at the given write. Other commands run unchanged.
 #[derive(Debug)]
@@ -62,12 +62,9 @@ fn write_numbers(filesystem: Filesystem) -> &'static [u32] {
     }
 }
 
-async fn check_mkfs_is_repeated(filesystem: Filesystem, serial: &str) {
-    if !can_run().await {
-        return;
-    }
+async fn check_mkfs_is_repeated(filesystem: Filesystem) {
     for &at in write_numbers(filesystem) {
-        let world = World::with_disk(&format!("{serial}x{at}")).await;
+        let Some(world) = World::new().await else { return };
         let error = interrupt_mkfs(&world, filesystem, at).await;
         assert!(error.contains("TOOL_FAILED"), "{at}: {error}");
         assert_eq!(world.format_records(), 1, "{at}");
@@ -81,31 +78,28 @@ async fn check_mkfs_is_repeated(filesystem: Filesystem, serial: &str) {
 
 #[tokio::test]
 async fn an_interrupted_mkfs_of_ext4_is_repeated() {
-    check_mkfs_is_repeated(Ext4, "cutext4").await;
+    check_mkfs_is_repeated(Ext4).await;
 }
 
 #[tokio::test]
 async fn an_interrupted_mkfs_of_ext3_is_repeated() {
-    check_mkfs_is_repeated(Ext3, "cutext3").await;
+    check_mkfs_is_repeated(Ext3).await;
 }
 
 #[tokio::test]
 async fn an_interrupted_mkfs_of_xfs_is_repeated() {
-    check_mkfs_is_repeated(Xfs, "cutxfs").await;
+    check_mkfs_is_repeated(Xfs).await;
 }
 
 #[tokio::test]
 async fn an_interrupted_mkfs_of_btrfs_is_repeated() {
-    check_mkfs_is_repeated(Btrfs, "cutbtrfs").await;
+    check_mkfs_is_repeated(Btrfs).await;
 }
 
 #[tokio::test]
 async fn mkfs_may_be_repeated_with_another_filesystem_type() {
-    if !can_run().await {
-        return;
-    }
-    for (index, (first, then)) in [(Xfs, Ext4), (Ext4, Btrfs), (Btrfs, Xfs)].into_iter().enumerate() {
-        let world = World::with_disk(&format!("cutother{index}")).await;
+    for (first, then) in [(Xfs, Ext4), (Ext4, Btrfs), (Btrfs, Xfs)] {
+        let Some(world) = World::new().await else { return };
         interrupt_mkfs(&world, first, 40).await;
         world.stage(then).await.unwrap();
         world.unstage().await;
@@ -115,17 +109,14 @@ async fn mkfs_may_be_repeated_with_another_filesystem_type() {
 
 #[tokio::test]
 async fn mkfs_is_not_repeated_after_the_disk_was_detached() {
-    if !can_run().await {
-        return;
-    }
     for (filesystem, at) in [(Ext4, 10), (Xfs, 20), (Btrfs, 20)] {
-        let world = World::with_disk(&format!("cutaway{filesystem}")).await;
+        let Some(world) = World::new().await else { return };
         interrupt_mkfs(&world, filesystem, at).await;
         world.detach().await;
         world.attach().await;
         let before = world.hash().await;
         let error = world.stage(filesystem).await.unwrap_err();
-        let prefix = format!("FORMAT_INTERRUPTED: volume d-cutaway{filesystem}: staging is refused");
+        let prefix = format!("FORMAT_INTERRUPTED: volume d-{}: staging is refused", world.serial);
         assert!(error.starts_with(&prefix), "{error}");
         assert!(
             error.contains(&format!("a mkfs.{filesystem} was interrupted on it"))
@@ -138,15 +129,12 @@ async fn mkfs_is_not_repeated_after_the_disk_was_detached() {
 
 #[tokio::test]
 async fn mkfs_is_not_repeated_without_a_format_record() {
-    if !can_run().await {
-        return;
-    }
     for (filesystem, at, name) in [
         (Ext4, 10, "FOREIGN_DATA"),
         (Xfs, 20, "FORMAT_INTERRUPTED"),
         (Btrfs, 20, "FORMAT_INTERRUPTED"),
     ] {
-        let world = World::with_disk(&format!("cutlost{filesystem}")).await;
+        let Some(world) = World::new().await else { return };
         interrupt_mkfs(&world, filesystem, at).await;
         std::fs::remove_dir_all(world.path("state")).unwrap();
         let before = world.hash().await;
@@ -158,10 +146,7 @@ async fn mkfs_is_not_repeated_without_a_format_record() {
 
 #[tokio::test]
 async fn foreign_data_written_after_the_interruption_is_not_overwritten() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::with_disk("cutforeign").await;
+    let Some(world) = World::new().await else { return };
     interrupt_mkfs(&world, Ext4, 10).await;
     let device = world.device();
     sh(&format!(
@@ -176,15 +161,11 @@ async fn foreign_data_written_after_the_interruption_is_not_overwritten() {
 
 #[tokio::test]
 async fn mkfs_is_not_repeated_after_staging_as_a_block_device() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::with_disk("cutblock").await;
+    let Some(world) = World::new().await else { return };
     interrupt_mkfs(&world, Ext4, 10).await;
     let mut request = world.request(Ext4);
     request.access = Access::Block;
-    let staged = world.node().stager.stage(request, Deadline::after(TIMEOUT)).await;
-    staged.unwrap();
+    world.stage_as(request).await.unwrap();
     assert_eq!(world.format_records(), 0);
     let before = world.hash().await;
     let error = world.stage(Ext4).await.unwrap_err();
@@ -194,12 +175,9 @@ async fn mkfs_is_not_repeated_after_staging_as_a_block_device() {
 
 #[tokio::test]
 async fn the_record_of_a_completed_mkfs_is_removed_and_the_filesystem_is_kept() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::with_disk("cutstale").await;
+    let Some(world) = World::new().await else { return };
     interrupt_mkfs(&world, Ext4, 10).await;
-    let record = world.path("state/format/d-cutstale.json");
+    let record = world.path(&format!("state/format/d-{}.json", world.serial));
     let kept = std::fs::read(&record).unwrap();
     world.stage(Ext4).await.unwrap();
     std::fs::write(world.path("staging/file"), "precious").unwrap();
@@ -213,10 +191,7 @@ async fn the_record_of_a_completed_mkfs_is_removed_and_the_filesystem_is_kept() 
 
 #[tokio::test]
 async fn staging_waits_for_a_mkfs_of_an_earlier_process() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::with_disk("cutalive").await;
+    let Some(world) = World::new().await else { return };
     interrupt_mkfs(&world, Btrfs, 20).await;
     // Holds the same lock as mkfs and, like mkfs.btrfs, does not open the device exclusively.
     let device = world.device();
@@ -245,10 +220,7 @@ async fn staging_waits_for_a_mkfs_of_an_earlier_process() {
 
 #[tokio::test]
 async fn a_mkfs_that_failed_for_lack_of_space_is_repeated() {
-    if !can_run().await {
-        return;
-    }
-    let world = World::new("cutroom", SIZE);
+    let Some(world) = World::detached().await else { return };
     let small = world.path("small");
     std::fs::create_dir(&small).unwrap();
     let at = small.display();
@@ -256,8 +228,8 @@ async fn a_mkfs_that_failed_for_lack_of_space_is_repeated() {
     let image = world.image();
     std::fs::remove_file(&image).unwrap();
     sh(&format!(
-        "truncate -s {SIZE} {at}/cutroom.img; d=$(flock /dev losetup -f --show {at}/cutroom.img); ln -s $d {}/devices/cutroom",
-        world.dir.path().display()
+        "truncate -s {SIZE} {at}/image; d=$(flock /dev losetup -f --show {at}/image); ln -s $d {}",
+        world.link().display()
     ))
     .await;
     let error = world.stage(Ext4).await.unwrap_err();

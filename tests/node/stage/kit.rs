@@ -3,6 +3,7 @@
 use std::fs;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
@@ -18,12 +19,6 @@ pub(crate) use crate::mounts::is_mounted;
 /// Timeout of calls that must complete, also on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Whether this machine can run these tests. Prints the reason if not.
-pub(crate) async fn can_run() -> bool {
-    let tools = "command -v strace mkfs.ext4 mkfs.xfs mkfs.btrfs debugfs xfs_db";
-    crate::common::shell::can_run("stage", tools).await
-}
-
 /// The state of a test.
 pub(crate) struct World(Disk);
 
@@ -36,16 +31,22 @@ impl Deref for World {
 }
 
 impl World {
-    /// Creates a disk that is not attached. The serial must be unique among the tests.
-    pub(crate) fn new(serial: &str, size: u64) -> Self {
-        Self(Disk::new(serial, size))
+    /// Creates a disk that is not attached. Returns `None` and prints the reason if this machine cannot run the tests.
+    pub(crate) async fn detached() -> Option<Self> {
+        static CREATED: AtomicU32 = AtomicU32::new(0);
+        let tools = "command -v strace mkfs.ext4 mkfs.xfs mkfs.btrfs debugfs xfs_db";
+        if !crate::common::shell::can_run("stage", tools).await {
+            return None;
+        }
+        let serial = format!("stage{}", CREATED.fetch_add(1, Ordering::Relaxed));
+        Some(Self(Disk::new(&serial, SIZE)))
     }
 
     /// Creates and attaches a blank disk.
-    pub(crate) async fn with_disk(serial: &str) -> Self {
-        let world = Self::new(serial, SIZE);
+    pub(crate) async fn new() -> Option<Self> {
+        let world = Self::detached().await?;
         world.attach().await;
-        world
+        Some(world)
     }
 
     /// A new node that runs commands with `exec`.
@@ -78,15 +79,19 @@ impl World {
     /// Stages with a new node. Retries host timeouts until the deadline, as kubelet does. The error includes its
     /// causes.
     pub(crate) async fn stage(&self, filesystem: Filesystem) -> Result<(), String> {
-        let deadline = Deadline::after(TIMEOUT);
+        let end = Deadline::after(TIMEOUT);
         loop {
-            let request = self.request(filesystem);
-            let staged = self.node().stager.stage(request, deadline).await.map_err(error_text);
-            match staged {
-                Err(error) if error.starts_with("HOST_TIMEOUT") && !deadline.has_passed() => {}
+            match self.stage_as(self.request(filesystem)).await {
+                Err(error) if error.starts_with("HOST_TIMEOUT") && !end.has_passed() => {}
                 result => return result,
             }
         }
+    }
+
+    /// Stages with a new node, once.
+    pub(crate) async fn stage_as(&self, request: StageRequest) -> Result<(), String> {
+        let staged = self.node().stager.stage(request, Deadline::after(TIMEOUT)).await;
+        staged.map_err(error_text)
     }
 
     pub(crate) async fn unstage(&self) {

@@ -91,6 +91,10 @@ impl Sandbox {
         self.outcome(Action::AttachDisk, pair(disk, instance))
     }
 
+    pub(super) fn force_attach(&mut self, disk: &str, instance: &str) -> String {
+        self.outcome(Action::AttachDisk, pair(disk, instance).with("Force", "true"))
+    }
+
     pub(super) fn detach(&mut self, disk: &str, instance: &str) -> String {
         self.outcome(Action::DetachDisk, pair(disk, instance))
     }

@@ -65,6 +65,32 @@ fn a_stuck_detach_lasts_until_it_is_released() {
 }
 
 #[test]
+fn a_forced_attach_moves_only_an_attached_regional_disk_from_another_zone() {
+    let mut sandbox = Sandbox::new(&[]);
+    let zonal = sandbox.create(essd());
+    let regional = region().with("DiskCategory", "cloud_regional_disk_auto");
+    let regional = sandbox.create(regional.with("Size", "20"));
+    for (disk, instance, outcome, holder) in [
+        (
+            &zonal,
+            OTHER,
+            "400 InvalidParameterForce.DiskCategoryNotSupported",
+            NODE,
+        ),
+        (&regional, OTHER, "403 InvalidInstance.ZoneConflict", NODE),
+        (&regional, "i-far", "ok", "i-far"),
+    ] {
+        sandbox.attach(disk, NODE);
+        assert_eq!(sandbox.status(disk), "In_use");
+        assert_eq!(sandbox.force_attach(disk, instance), outcome);
+        assert_eq!(sandbox.status(disk), "In_use");
+        let row = sandbox.world.disks.existing(disk).unwrap();
+        let holders: Vec<_> = row.attachments.iter().map(|held| held.instance.as_str()).collect();
+        assert_eq!(holders, [holder], "{disk}, forced to {instance}");
+    }
+}
+
+#[test]
 fn a_created_disk_can_disappear() {
     let mut sandbox = Sandbox::new(&["--create-delay=2s"]);
     sandbox.configure(&json!({"faults": [{"action": "CreateDisk", "kind": "fails-later"}]}));

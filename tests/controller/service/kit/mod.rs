@@ -37,8 +37,8 @@ use wiremock::MockServer;
 
 pub(crate) use crate::common::memory_cloud::client;
 pub(crate) use request::{
-    block, capability, from_snapshot, mount, new_volume, of_class, parameters, publication, range, restored, sized,
-    topology,
+    block, capability, from_snapshot, from_volume, mount, new_volume, of_class, of_zone, parameters, publication,
+    range, restored, sized, topology,
 };
 
 /// The default node of publish requests.
@@ -47,7 +47,7 @@ pub(crate) const NODE: &str = "i-one";
 pub(crate) const OTHER: &str = "i-two";
 
 /// The outcome of an RPC.
-pub(crate) type Answer<T> = Result<T, Status>;
+pub(crate) type RpcResult<T> = Result<T, Status>;
 
 /// A fake cloud and the service of one controller process.
 #[derive(Debug, Clone)]
@@ -149,7 +149,7 @@ impl Stage {
         (text("zone").replace("cn-beijing-", ""), text("category"))
     }
 
-    pub(crate) async fn create(&self, request: CreateVolumeRequest) -> Answer<proto::Volume> {
+    pub(crate) async fn create(&self, request: CreateVolumeRequest) -> RpcResult<proto::Volume> {
         let created = self.service.create_volume(self.request(request)).await;
         created.map(|response| response.into_inner().volume.unwrap())
     }
@@ -168,7 +168,7 @@ impl Stage {
         volumes
     }
 
-    pub(crate) async fn delete(&self, volume: &str) -> Answer<()> {
+    pub(crate) async fn delete(&self, volume: &str) -> RpcResult<()> {
         let request = proto::DeleteVolumeRequest {
             volume_id: volume.to_owned(),
             ..Default::default()
@@ -176,16 +176,19 @@ impl Stage {
         done(self.service.delete_volume(self.request(request)).await)
     }
 
-    pub(crate) async fn publish(&self, volume: &str, node: &str) -> Answer<HashMap<String, String>> {
+    pub(crate) async fn publish(&self, volume: &str, node: &str) -> RpcResult<HashMap<String, String>> {
         self.publish_as(publication(volume, node)).await
     }
 
-    pub(crate) async fn publish_as(&self, request: ControllerPublishVolumeRequest) -> Answer<HashMap<String, String>> {
+    pub(crate) async fn publish_as(
+        &self,
+        request: ControllerPublishVolumeRequest,
+    ) -> RpcResult<HashMap<String, String>> {
         let published = self.service.controller_publish_volume(self.request(request)).await;
         published.map(|response| response.into_inner().publish_context)
     }
 
-    pub(crate) async fn modify(&self, volume: &str, pairs: &[(&str, &str)]) -> Answer<()> {
+    pub(crate) async fn modify(&self, volume: &str, pairs: &[(&str, &str)]) -> RpcResult<()> {
         let request = ControllerModifyVolumeRequest {
             volume_id: volume.to_owned(),
             mutable_parameters: parameters(pairs),
@@ -194,12 +197,15 @@ impl Stage {
         done(self.service.controller_modify_volume(self.request(request)).await)
     }
 
-    pub(crate) async fn list_volumes(&self, request: ListVolumesRequest) -> Answer<proto::ListVolumesResponse> {
+    pub(crate) async fn list_volumes(&self, request: ListVolumesRequest) -> RpcResult<proto::ListVolumesResponse> {
         let listed = self.service.list_volumes(self.request(request)).await;
         listed.map(Response::into_inner)
     }
 
-    pub(crate) async fn list_snapshots(&self, request: ListSnapshotsRequest) -> Answer<proto::ListSnapshotsResponse> {
+    pub(crate) async fn list_snapshots(
+        &self,
+        request: ListSnapshotsRequest,
+    ) -> RpcResult<proto::ListSnapshotsResponse> {
         let listed = self.service.list_snapshots(self.request(request)).await;
         listed.map(Response::into_inner)
     }
@@ -208,7 +214,7 @@ impl Stage {
         &self,
         volume: &str,
         volume_capabilities: Vec<VolumeCapability>,
-    ) -> Answer<proto::ValidateVolumeCapabilitiesResponse> {
+    ) -> RpcResult<proto::ValidateVolumeCapabilitiesResponse> {
         let request = ValidateVolumeCapabilitiesRequest {
             volume_id: volume.to_owned(),
             volume_capabilities,
@@ -218,7 +224,7 @@ impl Stage {
         validated.map(Response::into_inner)
     }
 
-    pub(crate) async fn unpublish(&self, volume: &str, node: &str) -> Answer<()> {
+    pub(crate) async fn unpublish(&self, volume: &str, node: &str) -> RpcResult<()> {
         let request = proto::ControllerUnpublishVolumeRequest {
             volume_id: volume.to_owned(),
             node_id: node.to_owned(),
@@ -227,7 +233,7 @@ impl Stage {
         done(self.service.controller_unpublish_volume(self.request(request)).await)
     }
 
-    pub(crate) async fn expand(&self, volume: &str, gib: i64) -> Answer<(i64, bool)> {
+    pub(crate) async fn expand(&self, volume: &str, gib: i64) -> RpcResult<(i64, bool)> {
         self.expand_as(volume, range(gib, 0), mount()).await
     }
 
@@ -237,29 +243,29 @@ impl Stage {
         volume: &str,
         size: CapacityRange,
         capability: VolumeCapability,
-    ) -> Answer<(i64, bool)> {
+    ) -> RpcResult<(i64, bool)> {
         let request = ControllerExpandVolumeRequest {
             volume_id: volume.to_owned(),
             capacity_range: Some(size),
             volume_capability: Some(capability),
             ..Default::default()
         };
-        let answer = self.service.controller_expand_volume(self.request(request)).await?;
-        let answer = answer.into_inner();
-        Ok((answer.capacity_bytes >> 30, answer.node_expansion_required))
+        let response = self.service.controller_expand_volume(self.request(request)).await?;
+        let response = response.into_inner();
+        Ok((response.capacity_bytes >> 30, response.node_expansion_required))
     }
 
-    pub(crate) async fn snapshot(&self, name: &str, volume: &str) -> Answer<proto::Snapshot> {
+    pub(crate) async fn snapshot(&self, name: &str, volume: &str) -> RpcResult<proto::Snapshot> {
         let request = proto::CreateSnapshotRequest {
             name: name.to_owned(),
             source_volume_id: volume.to_owned(),
             ..Default::default()
         };
-        let answer = self.service.create_snapshot(self.request(request)).await;
-        answer.map(|answer| answer.into_inner().snapshot.unwrap())
+        let response = self.service.create_snapshot(self.request(request)).await;
+        response.map(|response| response.into_inner().snapshot.unwrap())
     }
 
-    pub(crate) async fn delete_snapshot(&self, id: &str) -> Answer<()> {
+    pub(crate) async fn delete_snapshot(&self, id: &str) -> RpcResult<()> {
         let request = proto::DeleteSnapshotRequest {
             snapshot_id: id.to_owned(),
             ..Default::default()
@@ -288,27 +294,41 @@ fn process_over(ecs: Arc<Client>, since: Instant) -> Service {
     Service::new(Arc::new(disks), location, tasks)
 }
 
+/// The items on all pages, and the number of pages. `page` returns the items after a token, and the next token.
+pub(crate) async fn all_pages<T>(mut page: impl AsyncFnMut(String) -> (Vec<T>, String)) -> (Vec<T>, usize) {
+    let (mut all, mut token) = (Vec::new(), String::new());
+    for pages in 1.. {
+        let (items, next) = page(token).await;
+        all.extend(items);
+        if next.is_empty() {
+            return (all, pages);
+        }
+        token = next;
+    }
+    unreachable!("the number of pages is finite")
+}
+
 /// Repeats a call while it is `UNAVAILABLE`, as a sidecar does: the absence of a resource is proven after a minute.
-pub(crate) async fn proven<T>(mut call: impl AsyncFnMut() -> Answer<T>) -> Answer<T> {
+pub(crate) async fn proven<T>(mut call: impl AsyncFnMut() -> RpcResult<T>) -> RpcResult<T> {
     for _ in 0..20 {
         match call().await {
             Err(status) if status.code() == Code::Unavailable => {
                 sleep(5).await;
             }
-            answer => return answer,
+            response => return response,
         }
     }
     call().await
 }
 
-fn done<T>(answer: Result<Response<T>, Status>) -> Answer<()> {
-    answer.map(|_| ())
+fn done<T>(response: Result<Response<T>, Status>) -> RpcResult<()> {
+    response.map(|_| ())
 }
 
 /// Asserts the code and the message: it contains all parts, and starts with the first one if that is the name of a
 /// failure (`NAME: `).
 #[track_caller]
-pub(crate) fn assert_error<T: std::fmt::Debug>(response: Answer<T>, code: Code, parts: &[&str]) {
+pub(crate) fn assert_error<T: std::fmt::Debug>(response: RpcResult<T>, code: Code, parts: &[&str]) {
     let status = response.unwrap_err();
     assert_eq!(status.code(), code, "{status}");
     let is_name = |part: &&&str| part.ends_with(": ") && !part.contains(char::is_lowercase);
@@ -329,8 +349,8 @@ pub(crate) fn error_code(status: u16, code: &str) -> Value {
     json!({"code": {"status": status, "code": code}})
 }
 
-pub(crate) fn code<T: std::fmt::Debug>(answer: Answer<T>) -> Code {
-    answer.unwrap_err().code()
+pub(crate) fn code<T: std::fmt::Debug>(response: RpcResult<T>) -> Code {
+    response.unwrap_err().code()
 }
 
 pub(crate) fn soon() -> Deadline {

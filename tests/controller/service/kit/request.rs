@@ -78,20 +78,29 @@ pub(crate) fn from_snapshot(snapshot: &str) -> proto::VolumeContentSource {
     }
 }
 
+pub(crate) fn from_volume(volume: &str) -> proto::VolumeContentSource {
+    use proto::volume_content_source::{Type, VolumeSource};
+    let volume_id = volume.to_owned();
+    proto::VolumeContentSource {
+        r#type: Some(Type::Volume(VolumeSource { volume_id })),
+    }
+}
+
 pub(crate) fn parameters(pairs: &[(&str, &str)]) -> HashMap<String, String> {
     let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
     pairs.iter().map(own).collect()
 }
 
+pub(crate) fn of_zone(zone: &str) -> Topology {
+    Topology {
+        segments: parameters(&[("topology.kubernetes.io/zone", zone)]),
+    }
+}
+
 /// A topology of zones by the last letter of their names.
 pub(crate) fn topology(requisite: &str, preferred: &str) -> TopologyRequirement {
     let zones = |letters: &str| -> Vec<Topology> {
-        let zone = |letter: char| {
-            let zone = format!("cn-beijing-{letter}");
-            Topology {
-                segments: parameters(&[("topology.kubernetes.io/zone", &zone)]),
-            }
-        };
+        let zone = |letter| of_zone(&format!("cn-beijing-{letter}"));
         letters.chars().map(zone).collect()
     };
     TopologyRequirement {

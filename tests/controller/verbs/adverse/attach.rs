@@ -41,14 +41,8 @@ async fn unpublish_detaches_a_disk_whose_attachment_takes_effect_late() {
     let disk = setup.disk("pvc-1").await;
     sleep(10).await;
     setup.fault("AttachDisk", &json!({"delay-before": "3s"}));
-    let request = AttachDisk {
-        disk: disk.clone(),
-        instance: node_one(),
-        force: false,
-        delete_with_instance: false,
-    };
     // The effect of the canceled call below.
-    let (ecs, late) = (client(&setup.cloud), request.clone());
+    let (ecs, late) = (client(&setup.cloud), attach_to(&disk, &node_one()));
     let mut effect = JoinSet::new();
     effect.spawn(async move { ecs.attach_disk(minutes(1), &late).await });
     tokio::task::yield_now().await;
@@ -77,12 +71,12 @@ async fn one_rejected_call_does_not_disable_concurrent_attachment() {
     let mut took = Vec::new();
     for disks in [disks, later, last] {
         let start = Instant::now();
-        let mut calls = JoinSet::new();
-        for disk in disks {
-            let (services, node) = (Arc::clone(&setup.disks), node.clone());
-            calls.spawn(async move { services.attacher.attach(minutes(9), &disk, &node).await.map(|_| ()) });
-        }
-        assert!(calls.join_all().await.iter().all(Result::is_ok));
+        let node = &node;
+        let attach = |setup: Setup, disk| {
+            let node = node.clone();
+            async move { setup.try_attach(minutes(9), &disk, &node).await }
+        };
+        assert!(setup.each(disks, attach).await.iter().all(Result::is_ok));
         took.push(start.elapsed());
         sleep(60).await;
     }

@@ -14,23 +14,15 @@ async fn hung_and_failed_reads_delay_few_volumes() {
         let setup = Setup::with_nodes(60, &["--create-delay=500ms", "--attach-delay=2s", "--detach-delay=2s"]);
         setup.configure(&json!({"rules": {"disk_quantity": 100_000}}));
         setup.configure(&json!({"faults": [{"action": "DescribeDisks", "percent": percent, "kind": kind}]}));
-        let mut lifecycles = JoinSet::new();
-        for n in 0..300 {
-            let disks = Arc::clone(&setup.disks);
-            lifecycles.spawn(async move {
-                let start = Instant::now();
-                let disk = disks
-                    .provisioner
-                    .create(minutes(5), &new_disk(&format!("pvc-{n}")))
-                    .await
-                    .unwrap();
-                let created = start.elapsed();
-                let node = format!("i-{}", n % 60).parse().unwrap();
-                disks.attacher.attach(minutes(5), &disk.id, &node).await.unwrap();
-                (created, start.elapsed())
-            });
-        }
-        let mut took = lifecycles.join_all().await;
+        let lifecycle = |setup: Setup, n| async move {
+            let start = Instant::now();
+            let disk = setup.disk(&format!("pvc-{n}")).await;
+            let created = start.elapsed();
+            let node = format!("i-{}", n % 60).parse().unwrap();
+            setup.try_attach(minutes(5), &disk, &node).await.unwrap();
+            (created, start.elapsed())
+        };
+        let mut took = setup.each(0..300, lifecycle).await;
         took.sort_by_key(|(_, all)| *all);
         let (median, last) = (took[150].1, took[299].1);
         let slow = took.iter().map(|(created, _)| *created).max().unwrap();

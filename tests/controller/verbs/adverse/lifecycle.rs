@@ -35,6 +35,20 @@ enum Failover {
     Restart,
 }
 
+/// Repeats a call, each time with another timeout and process, until it succeeds.
+async fn repeat<T>(
+    mut attempt: impl FnMut() -> (Duration, Arc<DiskServices>),
+    call: impl AsyncFn(Arc<DiskServices>) -> Result<T, Error>,
+) -> T {
+    loop {
+        let (limit, process) = attempt();
+        if let Ok(Ok(done)) = timeout(limit, call(process)).await {
+            return done;
+        }
+        sleep(1).await;
+    }
+}
+
 /// Runs volume lifecycles with canceled calls, faults, and reads that lag by at most two seconds.
 async fn run_lifecycles(failover: Failover) {
     let mut wrong = BTreeMap::<String, Vec<u64>>::new();
@@ -48,19 +62,17 @@ async fn run_lifecycles(failover: Failover) {
         sleep(3600).await;
         setup.create(&new_disk("warm")).await;
         sleep(60).await;
-        let percent =
-            |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
         setup.configure(&json!({
             "stale": {"lag": "0s..2s", "jumping": true, "tags": "1s"},
             "rules": {"token_burn_percent": 20},
             "faults": [
-                percent("CreateDisk", 10, json!("reset-after")),
-                percent("CreateDisk", 15, error_code(403, "OperationDenied.NoStock")),
-                percent("AttachDisk", 10, json!("reset-after")),
-                percent("AttachDisk", 15, error_code(403, "InvalidOperation.Conflict")),
-                percent("DetachDisk", 10, json!("reset-after")),
-                percent("DescribeDisks", 5, json!("no-rows")),
-                percent("DeleteDisk", 10, json!("reset-after")),
+                percent("CreateDisk", 10, &json!("reset-after")),
+                percent("CreateDisk", 15, &error_code(403, "OperationDenied.NoStock")),
+                percent("AttachDisk", 10, &json!("reset-after")),
+                percent("AttachDisk", 15, &error_code(403, "InvalidOperation.Conflict")),
+                percent("DetachDisk", 10, &json!("reset-after")),
+                percent("DescribeDisks", 5, &json!("no-rows")),
+                percent("DeleteDisk", 10, &json!("reset-after")),
             ],
         }));
         let mut record = |finding: &str| wrong.entry(finding.to_owned()).or_default().push(seed);
@@ -69,26 +81,23 @@ async fn run_lifecycles(failover: Failover) {
         let mut process = Arc::clone(&setup.disks);
         // Ten processes are killed in their first call; the next one lives for 60 calls, so that it can prove an
         // absence.
-        let mut next = |call: u64| {
+        let mut attempt = || {
+            call += 1;
             if failover == Failover::Restart && call % 70 <= 10 {
                 process = setup.restarted().disks;
             }
-            Arc::clone(&process)
+            (term(call), Arc::clone(&process))
         };
         for n in 0..6 {
             let name = format!("pvc-{n}");
             let count = || {
-                setup
-                    .rows()
-                    .into_iter()
-                    .filter(|row| row["name"] == name.as_str())
-                    .count()
+                let rows = setup.rows().into_iter();
+                rows.filter(|row| row["name"] == name.as_str()).count()
             };
             let new = new_disk(&name);
             let created = loop {
-                call += 1;
-                let leader = next(call);
-                match timeout(term(call), leader.provisioner.create(seconds(30), &new)).await {
+                let (limit, leader) = attempt();
+                match timeout(limit, leader.provisioner.create(seconds(30), &new)).await {
                     Ok(Ok(disk)) => break disk.id,
                     Ok(Err(error)) if is_final(&error) && count() > 0 => {
                         record("final code while the disk exists");
@@ -106,48 +115,29 @@ async fn run_lifecycles(failover: Failover) {
             for round in 0..3_u64 {
                 // Usually the same node again, as for a StatefulSet.
                 let node: InstanceId = format!("i-{}", (seed + round / 2) % 4).parse().unwrap();
-                loop {
-                    call += 1;
-                    let leader = next(call);
-                    let outcome = timeout(term(call), leader.attacher.attach(seconds(60), &created, &node)).await;
-                    if matches!(outcome, Ok(Ok(_))) {
-                        break;
-                    }
-                    sleep(1).await;
-                }
-                if !setup
-                    .attachments(&created)
-                    .iter()
-                    .any(|(holder, _)| *holder == node.as_str())
-                {
+                let is_attached = || {
+                    let attachments = setup.attachments(&created);
+                    attachments.iter().any(|(holder, _)| *holder == node.as_str())
+                };
+                repeat(&mut attempt, async |leader| {
+                    leader.attacher.attach(seconds(60), &created, &node).await
+                })
+                .await;
+                if !is_attached() {
                     record("attach succeeded, but the disk is not attached");
                 }
-                loop {
-                    call += 1;
-                    let leader = next(call);
-                    let outcome = timeout(term(call), leader.detacher.detach(seconds(60), &created, &node)).await;
-                    if matches!(outcome, Ok(Ok(()))) {
-                        break;
-                    }
-                    sleep(1).await;
-                }
-                if setup
-                    .attachments(&created)
-                    .iter()
-                    .any(|(holder, _)| *holder == node.as_str())
-                {
+                repeat(&mut attempt, async |leader| {
+                    leader.detacher.detach(seconds(60), &created, &node).await
+                })
+                .await;
+                if is_attached() {
                     record("detach succeeded, but the disk is attached");
                 }
             }
-            loop {
-                call += 1;
-                let leader = next(call);
-                let outcome = timeout(term(call), leader.provisioner.delete(seconds(60), &created)).await;
-                if matches!(outcome, Ok(Ok(()))) {
-                    break;
-                }
-                sleep(1).await;
-            }
+            repeat(&mut attempt, async |leader| {
+                leader.provisioner.delete(seconds(60), &created).await
+            })
+            .await;
             if count() > 0 {
                 record("delete succeeded, but the disk exists");
             }

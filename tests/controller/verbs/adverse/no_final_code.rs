@@ -20,19 +20,17 @@ async fn create_returns_no_final_code_while_the_disk_exists_and_ends_with_one_di
         sleep(20).await;
         // The client's retries pass few losses, but not most of them.
         let lost = if seed % 4 < 2 { 15 } else { 70 };
-        let percent =
-            |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
         setup.configure(&json!({
             "stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"},
             "rules": {"token_burn_percent": 40},
             "faults": [
-                percent("CreateDisk", lost, json!("reset-after")),
-                percent("CreateDisk", 10, json!("reset-before")),
-                percent("CreateDisk", 15, error_code(403, "OperationDenied.NoStock")),
-                percent("CreateDisk", 10, error_code(403, "Forbidden.RAM")),
-                percent("CreateDisk", 10, json!({"delay-after": "3s"})),
-                percent("DescribeDisks", 15, json!("no-rows")),
-                percent("DescribeDisks", 10, json!("internal-error")),
+                percent("CreateDisk", lost, &json!("reset-after")),
+                percent("CreateDisk", 10, &json!("reset-before")),
+                percent("CreateDisk", 15, &error_code(403, "OperationDenied.NoStock")),
+                percent("CreateDisk", 10, &error_code(403, "Forbidden.RAM")),
+                percent("CreateDisk", 10, &json!({"delay-after": "3s"})),
+                percent("DescribeDisks", 15, &json!("no-rows")),
+                percent("DescribeDisks", 10, &json!("internal-error")),
             ],
         }));
         let new = if seed % 2 == 0 {

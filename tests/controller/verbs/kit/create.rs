@@ -1,13 +1,6 @@
 //! Whether the error of a creation is final, and pauses between retries.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
-
-use diskplugin::disk::{Error, FailureKind};
-use diskplugin::model::Disk;
-
-use crate::verbs::kit::Setup;
+use super::*;
 
 pub(crate) fn is_final(error: &Error) -> bool {
     !matches!(

@@ -5,14 +5,16 @@ use super::*;
 impl Setup {
     /// Calls AttachDisk directly, as a client other than the driver.
     pub(crate) async fn attach_externally(&self, disk: &DiskId, node: &InstanceId) {
-        let request = AttachDisk {
-            disk: disk.clone(),
-            instance: node.clone(),
-            force: false,
-            delete_with_instance: false,
-        };
+        let request = attach_to(disk, node);
         let attached = client(&self.cloud).attach_disk(minutes(1), &request).await;
         attached.unwrap();
+    }
+
+    /// Calls DetachDisk directly, as a client other than the driver.
+    pub(crate) async fn detach_externally(&self, disk: &DiskId, node: &InstanceId) {
+        let request = detach_from(disk, node);
+        let detached = client(&self.cloud).detach_disk(minutes(1), &request).await;
+        detached.unwrap();
     }
 
     /// DescribeDisks returns status 200 without rows for `seconds`, as it does without the permission.

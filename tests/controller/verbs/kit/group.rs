@@ -1,11 +1,6 @@
 //! Snapshot groups of two disks.
 
-use std::collections::BTreeSet;
-
-use diskplugin::disk::{GroupSnapshot, NewGroupSnapshot};
-use diskplugin::model::{DiskId, SnapshotGroupId, SnapshotId, Tags};
-
-use crate::verbs::kit::Setup;
+use super::*;
 
 pub(crate) fn new_group(name: &str, sources: &[&DiskId]) -> NewGroupSnapshot {
     NewGroupSnapshot {

@@ -26,10 +26,9 @@ pub(crate) use diskplugin::disk::{
     DiskServices, Error, FailureKind, GroupSnapshot, NewDisk, NewGroupSnapshot, NewSnapshot, NodeAccess, PublishRequest,
 };
 pub(crate) use diskplugin::model::{
-    Category, Change, ClientToken, Disk, DiskId, Failure, InstanceId, PerformanceLevel, SizeRange, Snapshot,
-    SnapshotGroupId, SnapshotId, Tags, tag,
+    Category, Change, Disk, DiskId, Failure, InstanceId, PerformanceLevel, SizeRange, Snapshot, SnapshotGroupId,
+    SnapshotId, Tags, tag,
 };
-pub(crate) use ecs::{AttachDisk, CreateSnapshot, DetachDisk};
 
 use diskplugin::base::Tasks;
 use diskplugin::model::ZoneId;
@@ -38,6 +37,7 @@ use fake_ecs::{Cloud, ExistingDisk, Options, TokioClock};
 use jiff::Timestamp;
 
 use crate::common::ecs::essd;
+pub(crate) use crate::common::ecs::{attach_to, detach_from, snapshot_of};
 pub(crate) use crate::common::memory_cloud::client;
 pub(crate) use crate::common::rng::Rng;
 pub(crate) use assert::{
@@ -48,7 +48,9 @@ pub(crate) use group::{assert_groups, first_group, group_of_two, new_group, snap
 pub(crate) use modify::{category_change, changed_properties, disk_of, full_change, modify, properties, tags, writes};
 pub(crate) use overlay::Overlay;
 pub(crate) use publish::single_node;
-pub(crate) use request::{available, between, gib, in_zone, new_disk, new_snapshot, of_category, restored, sized};
+pub(crate) use request::{
+    available, between, gib, in_zone, new_disk, new_snapshot, of_category, restored, sized, ssd_or_essd,
+};
 pub(crate) use setup::{Setup, disk_services, established};
 
 /// Maximum delay between the end of an operation that takes whole seconds and the poll that observes it.
@@ -62,6 +64,11 @@ pub(crate) fn seeds(count: u64) -> impl Iterator<Item = String> {
 /// The kind of a fault: calls are rejected with this status and code.
 pub(crate) fn error_code(status: u16, code: &str) -> Value {
     json!({"code": {"status": status, "code": code}})
+}
+
+/// A fault of this kind in a percentage of the calls.
+pub(crate) fn percent(action: &str, percent: u8, kind: &Value) -> Value {
+    json!({"action": action, "percent": percent, "kind": kind})
 }
 
 pub(crate) fn minutes(minutes: u64) -> Deadline {

@@ -1,13 +1,8 @@
 //! Changes of disks, and the properties that they modify.
 
-use serde_json::Value;
+use diskplugin::model::Gib;
 
-use diskplugin::model::{Category, Change, DiskId, Gib, Tags};
-use ecs::CreateDisk;
-
-use crate::common::ecs::essd;
-use crate::common::memory_cloud::client;
-use crate::verbs::kit::{Setup, minutes, text, with_retries};
+use super::*;
 
 pub(crate) fn category_change(category: Category) -> Change {
     Change {
@@ -49,7 +44,7 @@ pub(crate) fn changed_properties() -> (String, Value, u64, bool) {
 }
 
 pub(crate) async fn disk_of(setup: &Setup, category: Category, size: u32) -> DiskId {
-    let request = CreateDisk {
+    let request = ecs::CreateDisk {
         category,
         size: Gib(size),
         ..essd("external")
@@ -58,9 +53,8 @@ pub(crate) async fn disk_of(setup: &Setup, category: Category, size: u32) -> Dis
 }
 
 pub(crate) async fn modify(setup: &Setup, disk: &DiskId, change: &Change) {
-    let modifier = &setup.disks.modifier;
-    let modified = with_retries(|| modifier.modify(minutes(1), disk, change)).await;
-    modified.unwrap_or_else(|error| panic!("modify: {}", text(&error)));
+    let modified = with_retries(|| setup.try_modify(minutes(1), disk, change)).await;
+    expect("modify", modified);
 }
 
 /// Number of calls that change the disk, without dry runs.

@@ -1,9 +1,6 @@
 //! Requests of ControllerPublishVolume.
 
-use diskplugin::disk::{Error, NodeAccess, PublishRequest};
-use diskplugin::model::{Disk, DiskId, InstanceId};
-
-use crate::verbs::kit::{Setup, minutes};
+use super::*;
 
 pub(crate) fn single_node(disk: &DiskId, node: &InstanceId) -> PublishRequest {
     PublishRequest {

@@ -79,6 +79,15 @@ pub(crate) fn in_zone(name: &str, letter: &str) -> NewDisk {
     }
 }
 
+/// ESSD if SSD is out of stock, in zone b if both are out of stock in zone a.
+pub(crate) fn ssd_or_essd(name: &str) -> NewDisk {
+    NewDisk {
+        categories: vec![Category::CloudSsd, Category::CloudEssd],
+        zones: vec![zone("a").into(), zone("b").into()],
+        ..new_disk(name)
+    }
+}
+
 pub(crate) fn restored(name: &str, snapshot: &SnapshotId) -> NewDisk {
     NewDisk {
         snapshot: Some(snapshot.clone()),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use ::ecs::{AttachDisk, Client, CreateSnapshot};
+use ::ecs::{Client, CreateSnapshot};
 use diskplugin::base::Deadline;
 use diskplugin::model::{ClientToken, Tags, tag};
 
@@ -86,24 +86,16 @@ impl Fixture {
 
     pub(crate) async fn snapshot(&self, disk: &str) -> String {
         let request = CreateSnapshot {
-            disk: disk.parse().unwrap(),
-            name: "snapshot".to_owned(),
-            retention_days: None,
-            resource_group: None,
             tags: tags(Some("c-test")),
             token: self.token(),
+            ..ecs::snapshot_of(&disk.parse().unwrap(), "snapshot")
         };
         let id = self.ecs.create_snapshot(soon(), &request).await.unwrap();
         id.to_string()
     }
 
     pub(crate) async fn attach(&self, disk: &str, instance: &str) {
-        let request = AttachDisk {
-            disk: disk.parse().unwrap(),
-            instance: instance.parse().unwrap(),
-            force: false,
-            delete_with_instance: false,
-        };
+        let request = ecs::attach_to(&disk.parse().unwrap(), &instance.parse().unwrap());
         self.ecs.attach_disk(soon(), &request).await.unwrap();
     }
 
