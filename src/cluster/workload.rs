@@ -53,3 +53,29 @@ fn runs(container: &Value, driver: &DriverName) -> bool {
         .windows(2)
         .any(|pair| pair[0] == "--driver-name" && pair[1] == driver.as_str())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_workload_is_found_by_its_flag_and_has_no_replicas_only_if_it_says_0() {
+        let object = |args: Value, replicas: Value| {
+            let containers = json!([{"image": "image", "args": args}]);
+            let spec = json!({"replicas": replicas, "template": {"spec": {"containers": containers}}});
+            json!({"metadata": {"namespace": "storage", "name": "controller"}, "spec": spec})
+        };
+        let driver: DriverName = "a.b".parse().unwrap();
+        for (args, replicas, expected) in [
+            (json!(["--driver-name=a.b"]), json!(0), Some(true)),
+            (json!(["--driver-name", "a.b"]), json!(2), Some(false)),
+            (json!(["--driver-name=a.b"]), Value::Null, Some(false)),
+            (json!(["--driver-name=other"]), json!(0), None),
+        ] {
+            let found = of(&object(args.clone(), replicas), &driver);
+            assert_eq!(found.map(|one| one.has_no_replicas), expected, "{args}");
+        }
+    }
+}

@@ -97,7 +97,8 @@ fn lines_that_are_executed_elsewhere_are_in_the_pages_and_in_the_makefile() {
         makefile.contains("\nMACHINES := cluster guest e2e\n"),
         "the recipe of machines names them"
     );
-    assert!(makefile.contains("\tscripts/no-secrets target/test.log || code=1; "));
+    let end = "\tscripts/no-secrets target/test.log || code=1; ((code == 0)) || scripts/failures target/test.log; exit $$code\n";
+    assert!(makefile.contains(end));
     assert!(read(".ci/run").contains("make ci"));
 }
 

@@ -174,10 +174,12 @@ impl World {
         self.stop.cancel();
         self.servers.wait().await;
         let unmounted = self.unmount_all().await;
-        if let Some(fake) = self.fake.take() {
-            fake.shutdown().await?;
-        }
+        let ended = match self.fake.take() {
+            Some(fake) => fake.shutdown().await,
+            None => Ok(()),
+        };
         unmounted?;
+        ended?;
         let directory = &self.directory;
         std::fs::remove_dir_all(directory).with_context(|| format!("cannot remove {}", directory.display()))?;
         check_freed(directory)

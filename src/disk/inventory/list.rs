@@ -15,7 +15,7 @@ use crate::disk::Result;
 use crate::disk::error::{cloud, rejected};
 use crate::disk::evidence::READ_LAG;
 use crate::disk::journal::{RecentChanges, RecentResources};
-use crate::disk::owned::{MAX_FILTERED_ROWS, OwnedResource, PAGE};
+use crate::disk::owned::{OwnedResource, PAGE};
 use crate::disk::read::read;
 use crate::model::{Disk, DiskId, DiskKind, Failure, Snapshot, SnapshotId, Tags, tag};
 
@@ -223,13 +223,14 @@ impl Inventory {
                 let (changes, item) = (&changes, &item);
                 async move { self.read_pages(page, changes, &is_owned, item).await }
             };
-            let is_filtered = recent.count() < MAX_FILTERED_ROWS;
+            let is_filtered = !recent.exceeds_filter();
             let tags = is_filtered.then(|| self.shared.owner.tags());
             let mut rows = read(tags.unwrap_or_default()).await?;
-            if is_filtered && (rows.listed >= MAX_FILTERED_ROWS || !rows.any && recent.count() > 0) {
+            recent.record_rows(rows.listed);
+            if is_filtered && (recent.exceeds_filter() || !rows.any && recent.any_exists()) {
                 rows = read(Tags::new()).await?;
             }
-            if rows.any || recent.count() == 0 {
+            if rows.any || !recent.any_exists() {
                 let cursors = rows.items.iter().map(|(cursor, _)| cursor);
                 recent.record_listing(&changes, cursors.filter_map(|cursor| cursor.id.parse().ok()));
                 return Ok(with_recent(rows.items, changes, item));
@@ -266,6 +267,7 @@ impl Inventory {
             let page = page(next).await;
             let page = page.map_err(cloud(format!("list the {}s", V::KIND)))?;
             read.any |= !page.rows.is_empty() || !page.unreadable.is_empty();
+            read.listed += page.unreadable.len();
             for row in page.rows {
                 if !is_listed(&row) {
                     continue;

@@ -21,6 +21,8 @@ struct State<K, V> {
     events: VecDeque<(Deadline, K, Option<V>)>,
     /// A sample of the resources that were created or listed and not deleted.
     existing: BTreeSet<K>,
+    /// Whether the last listing had more rows than the cloud lists with a filter by tags.
+    exceeds_filter: bool,
     generation: u64,
 }
 
@@ -37,6 +39,7 @@ impl<K, V> Default for RecentResources<K, V> {
         Self(Mutex::new(State {
             events: VecDeque::new(),
             existing: BTreeSet::new(),
+            exceeds_filter: false,
             generation: 0,
         }))
     }
@@ -80,9 +83,23 @@ impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
         changes
     }
 
-    /// The number of resources that are known to exist, up to [`MAX_FILTERED_ROWS`].
-    pub(in crate::disk) fn count(&self) -> usize {
-        lock(&self.0).existing.len()
+    /// Whether a resource is known to exist.
+    pub(in crate::disk) fn any_exists(&self) -> bool {
+        !lock(&self.0).existing.is_empty()
+    }
+
+    /// Whether the cloud would truncate a listing with a filter by tags.
+    pub(in crate::disk) fn exceeds_filter(&self) -> bool {
+        lock(&self.0).exceeds_filter
+    }
+
+    /// Records the number of rows of a listing.
+    pub(in crate::disk) fn record_rows(&self, rows: usize) {
+        let exceeds = rows >= MAX_FILTERED_ROWS;
+        if std::mem::replace(&mut lock(&self.0).exceeds_filter, exceeds) != exceeds {
+            let with = if exceeds { "without" } else { "with" };
+            tracing::info!(rows, "listings now run {with} the filter by tags");
+        }
     }
 
     /// Records a complete listing that started at `changes`, unless resources were created or deleted meanwhile.
@@ -166,16 +183,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn created_or_listed_resource_exists_until_deleted() {
         let recent = RecentResources::default();
-        assert!(recent.count() == 0);
+        assert!(!recent.any_exists());
         recent.record_created(&1, &"one");
-        assert!(recent.count() > 0);
+        assert!(recent.any_exists());
         recent.record_deleted(&1);
-        assert!(recent.count() == 0);
+        assert!(!recent.any_exists());
         recent.record_listing(&recent.recent_changes(), [2, 3].into_iter());
         recent.record_deleted(&2);
-        assert!(recent.count() > 0);
+        assert!(recent.any_exists());
         recent.record_listing(&recent.recent_changes(), [].into_iter());
-        assert!(recent.count() == 0);
+        assert!(!recent.any_exists());
     }
 
     #[tokio::test(start_paused = true)]
@@ -185,10 +202,10 @@ mod tests {
         let changes = recent.recent_changes();
         recent.record_deleted(&1);
         recent.record_listing(&changes, [1].into_iter());
-        assert!(recent.count() == 0);
+        assert!(!recent.any_exists());
         let changes = recent.recent_changes();
         recent.record_created(&2, &"two");
         recent.record_listing(&changes, [].into_iter());
-        assert!(recent.count() > 0);
+        assert!(recent.any_exists());
     }
 }

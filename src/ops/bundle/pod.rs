@@ -114,6 +114,8 @@ mod tests {
             "--password=hidden",
             "--token",
             "hidden",
+            "--endpoint",
+            "http://u:hidden@h/",
         ];
         let terminated = json!({"terminated": {"reason": "Error", "message": "hidden"}});
         let included = |name: &str| {
@@ -135,6 +137,8 @@ mod tests {
             NOT_INCLUDED,
             "--password=[not included]",
             "--token",
+            NOT_INCLUDED,
+            "--endpoint",
             NOT_INCLUDED,
         ];
         assert_eq!(driver["args"], json!(words));

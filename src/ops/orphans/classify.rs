@@ -207,7 +207,11 @@ impl<'a> View<'a> {
             if before.iter().any(is_same) {
                 let finding = self.unowned(Kind::Disk, &volume.handle, &volume.name, volume.claim.as_ref());
                 report.findings.extend(finding);
-                if let Some(Presence::Found(Current { row: Some(disk), .. })) = self.observed.others.get(&volume.handle)
+                if let Some(Presence::Found(Current {
+                    row: Some(disk),
+                    is_owned: false,
+                    ..
+                })) = self.observed.others.get(&volume.handle)
                     && is_deleted_with_instance(disk)
                 {
                     let finding = self.of_disk(disk, Class::DeletedWithInstance, Some(volume));

@@ -69,3 +69,16 @@ fn short(seconds: u64) -> String {
         DAY.. => format!("{}d", seconds / DAY),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_printed_in_their_largest_unit() {
+        const DAY: u64 = 24 * 3600;
+        for (seconds, text) in [(59, "59s"), (60, "1m"), (7199, "1h"), (DAY, "1d"), (90 * DAY, "90d")] {
+            assert_eq!(short(seconds), text);
+        }
+    }
+}

@@ -228,8 +228,9 @@ async fn a_mkfs_that_failed_for_lack_of_space_is_repeated() {
     let image = world.image();
     std::fs::remove_file(&image).unwrap();
     sh(&format!(
-        "truncate -s {SIZE} {at}/image; d=$(flock /dev losetup -f --show {at}/image); ln -s $d {}",
-        world.link().display()
+        "truncate -s {SIZE} {at}/{name}; d=$(flock /dev losetup -f --show {at}/{name}); ln -s $d {}",
+        world.link().display(),
+        name = image.file_name().unwrap().to_str().unwrap(),
     ))
     .await;
     let error = world.stage(Ext4).await.unwrap_err();

@@ -166,8 +166,11 @@ async fn the_conclusion_begins_with_the_reason_that_prevents_all_calls() {
     let zone = "No node is in a zone of the volume: the PersistentVolume pvc-1 allows cn-b, and the nodes are in";
     assert_begins(zone).await;
     change(CSI_NODE, json!({"spec": {"drivers": []}}));
-    assert_begins("The driver is not registered on the node worker-1").await;
     let conditions = json!([{"type": "Ready", "status": "False"}]);
+    let mut standby = kit.get(CONTROLLER).unwrap();
+    standby["status"]["conditions"] = conditions.clone();
+    kit.put("/api/v1/pods/controller-2", standby);
+    assert_begins("The driver is not registered on the node worker-1").await;
     change(
         CONTROLLER,
         json!({"status": {"phase": "Pending", "conditions": conditions}}),
