@@ -13,11 +13,15 @@ async fn a_list_of_1200_disks_is_complete_across_the_pages_of_the_cloud() {
     let listed = setup.list().await.unwrap();
     let ids: BTreeSet<_> = listed.iter().map(|disk| disk.id.to_string()).collect();
     assert_eq!((ids.len(), listed.len()), (1200, 1200));
-    assert_eq!(ids, created.into_iter().collect());
+    assert_eq!(ids, created.iter().cloned().collect());
     // The cloud ends a list filtered by tag after 1000 rows; the driver then lists without the filter.
     assert_eq!(setup.calls("DescribeDisks"), 2 + 3);
     setup.cloud.clear_calls();
     setup.list().await.unwrap();
+    assert_eq!(setup.calls("DescribeDisks"), 3);
+    setup.delete(&created[0].parse().unwrap()).await;
+    setup.cloud.clear_calls();
+    assert_eq!(setup.list().await.unwrap().len(), 1199);
     assert_eq!(setup.calls("DescribeDisks"), 3);
 }
 
