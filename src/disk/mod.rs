@@ -12,7 +12,7 @@ mod inventory;
 mod journal;
 mod modify;
 mod owned;
-mod ownership;
+mod ownership_tags;
 mod permissions;
 mod provision;
 mod read;
