@@ -12,7 +12,6 @@ use crate::base::{Clock, Deadline};
 use crate::cluster::instance_types::{InstanceTypesConfigMap, PublishedLimits};
 use crate::cluster::nodes::Nodes;
 use crate::disk::DiskServices;
-use crate::disk::PartialResult;
 use crate::model::InstanceId;
 use crate::model::instance_types::InstanceTypes;
 
@@ -114,7 +113,7 @@ impl Publisher {
             return Ok(());
         }
         let deadline = Deadline::after(CLOUD_TIMEOUT);
-        let PartialResult { value: types, error } = self.disks.instance_types.attach_limits(deadline, &names).await;
+        let (types, error) = self.disks.instance_types.attach_limits(deadline, &names).await;
         self.note_unknown(&names, &types, error.is_some());
         let failed = error.map_or(Ok(()), |error| Err(error_chain(&error)));
         let now = (is_outdated && failed.is_ok()).then(|| self.clock.now());
@@ -139,13 +138,10 @@ impl Publisher {
         if new.is_empty() {
             return Ok(());
         }
-        let types = self
-            .disks
-            .instance_types
-            .types_of_instances(Deadline::after(CLOUD_TIMEOUT), &new)
-            .await;
-        self.instance_types.extend(types.value);
-        if let Some(error) = types.error {
+        let deadline = Deadline::after(CLOUD_TIMEOUT);
+        let (types, error) = self.disks.instance_types.types_of_instances(deadline, &new).await;
+        self.instance_types.extend(types);
+        if let Some(error) = error {
             return Err(error_chain(&error));
         }
         let missing = new.iter().filter(|id| !self.instance_types.contains_key(*id));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Mutex;
 
-use super::mutex::lock;
+use ecs::base::lock;
 
 #[derive(Debug)]
 pub struct LogOnce<K = &'static str>(Mutex<HashMap<K, String>>);

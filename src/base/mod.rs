@@ -3,17 +3,16 @@
 mod join;
 pub mod lock;
 mod log_once;
-mod mutex;
 pub mod phase;
 
 pub use join::join_all;
 pub use lock::{KeyedLocks, LockGuard, LockMode};
 pub use log_once::LogOnce;
-pub use mutex::lock;
 pub use phase::{InPhase, Phase};
 // The client counts the same time and finishes its work in the same tasks.
 pub use ecs::base::{
-    Clock, Deadline, Elapsed, SystemClock, Tasks, TokioClock, clock, deadline, error_chain, task, without_user_info,
+    Clock, Deadline, Elapsed, SystemClock, Tasks, TokioClock, clock, deadline, error_chain, lock, task,
+    without_user_info,
 };
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ mod inventory;
 mod journal;
 mod modify;
 mod owned;
-mod ownership;
+mod ownership_tags;
 mod permissions;
 mod provision;
 mod read;
@@ -27,8 +27,7 @@ pub use attach::{Attacher, Detacher, NodeAccess, PublishRequest, Publisher, Queu
 pub use error::{Error, Result};
 pub use evidence::READ_LAG;
 pub use inventory::{
-    Cursor, HealthIssue, InstanceTypeCatalog, InvalidCursor, Inventory, PartialResult, Severity, UnhealthyVolume,
-    health_issues,
+    Cursor, HealthIssue, InstanceTypeCatalog, InvalidCursor, Inventory, Severity, UnhealthyVolume, health_issues,
 };
 pub use modify::{Modifier, check_change};
 pub use permissions::{Access, ActionAccess, PermissionProbe, Permissions};

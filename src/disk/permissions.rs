@@ -11,8 +11,8 @@ use ecs::{
 
 use super::Result;
 use super::error::cloud;
+use super::provision::NewDisk;
 use super::provision::candidates::Candidate;
-use super::provision::{NewDisk, create_request};
 use crate::base::{Deadline, error_chain};
 use crate::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, InvalidId, SnapshotGroupId, SnapshotId, Tags, ZoneStock, tag,
@@ -186,7 +186,7 @@ impl PermissionProbe {
             level: None,
             size: Gib(20),
         };
-        let new_disk = create_request(&new_disk, &candidate, Tags::new(), token("CreateDisk"));
+        let new_disk = new_disk.request(&candidate, Tags::new(), token("CreateDisk"));
         let attach = AttachDisk {
             disk: disk.clone(),
             instance: instance.clone(),

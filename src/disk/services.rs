@@ -4,14 +4,14 @@ use ecs::Client;
 use ecs::poll::Poller;
 use tokio::time::Instant;
 
-use super::attach::{self, Attacher, Detacher, Publisher};
+use super::attach::{Attacher, Attachments, Detacher, Publisher};
 use super::dependencies::Dependencies;
 use super::evidence::{Active, Nodes, Rows};
 use super::inventory::{InstanceTypeCatalog, Inventory};
 use super::journal::Journal;
 use super::modify::Modifier;
 use super::owned::OwnedResource;
-use super::ownership::Owner;
+use super::ownership_tags::Owner;
 use super::provision::Provisioner;
 use super::resize::Resizer;
 use super::snapshot::Snapshotter;
@@ -62,13 +62,13 @@ impl DiskServices {
         let changes = Poller::tasks(&ecs, tasks.clone(), |_| false);
         let disk_health = Poller::health(&ecs, tasks.clone(), |_| false);
         let snapshotter = Arc::new(Snapshotter::new(&shared, groups));
-        let (attacher, detacher, publisher) = attach::services(&shared, instances);
+        let attachments = Arc::new(Attachments::new(&shared, instances));
         Self {
             nodes: Arc::clone(&shared.nodes),
             provisioner: Provisioner::new(&shared, Arc::clone(&snapshotter)),
-            attacher,
-            detacher,
-            publisher,
+            attacher: Attacher(Arc::clone(&attachments)),
+            detacher: Detacher(Arc::clone(&attachments)),
+            publisher: Publisher(attachments),
             snapshotter,
             resizer: Resizer::new(&shared),
             modifier: Modifier::new(&shared, changes),

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
-use crate::base::{Deadline, LogOnce, error_chain};
+use crate::base::{Deadline, LogOnce, error_chain, lock};
 use crate::cluster::token_review::Decision;
 use crate::cluster::{self, Cluster};
 
@@ -83,15 +83,13 @@ impl Authorizer {
     }
 
     fn known(&self, key: &Key) -> Option<Decision> {
-        let decisions = self.decisions.lock();
-        let decisions = decisions.unwrap_or_else(PoisonError::into_inner);
+        let decisions = lock(&self.decisions);
         let (expires, decision) = decisions.get(key)?;
         (!expires.has_passed()).then_some(*decision)
     }
 
     fn remember(&self, key: Key, decision: Decision) {
-        let decisions = self.decisions.lock();
-        let mut decisions = decisions.unwrap_or_else(PoisonError::into_inner);
+        let mut decisions = lock(&self.decisions);
         decisions.retain(|_, (expires, _)| !expires.has_passed());
         if decisions.len() >= MAX_DECISIONS {
             // Many invalid tokens must not keep the token of Prometheus from being remembered.

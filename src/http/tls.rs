@@ -1,7 +1,7 @@
 //! TLS of the HTTP port. The certificate is read again after it was replaced, as cert-manager does.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use anyhow::Context;
@@ -10,7 +10,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::base::error_chain;
+use crate::base::{error_chain, lock};
 
 /// The files of a certificate chain and its private key, in PEM format.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Tls {
 
     /// The acceptor for the next connection. With unreadable new files, the previous certificate stays in use.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.current);
         let modified = modified(&self.certificate, &self.key);
         if modified != current.modified {
             // Also if the files cannot be used, so that each change is logged once.

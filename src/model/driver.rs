@@ -1,30 +1,18 @@
 //! The name of the driver.
 
-use std::fmt;
-use std::str::FromStr;
-
 /// The name of the driver unless `--driver-name` is set.
 pub const DRIVER: &str = "diskplugin.csi.example";
 
-/// The name under which a driver is registered, and which its classes name: in the notation of domain names, at most 63
-/// characters (CSI, `GetPluginInfoResponse.name`), in lower case, as the `CSIDriver` object of Kubernetes requires.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DriverName(String);
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is not a driver name; allowed: at most 63 lower-case letters, digits, '-' and '.', with a letter or digit at the \
-     start and end of each part"
-)]
-pub struct InvalidDriverName(String);
-
 const LONGEST: usize = 63;
+const RULE: &str = "at most 63 lower-case letters, digits, '-' and '.', with a letter or digit at the start and end of \
+                    each part";
 
-impl DriverName {
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+ecs::id!(
+    /// The name under which a driver is registered, and which its classes name: in the notation of domain names, at
+    /// most 63 characters (CSI, `GetPluginInfoResponse.name`), in lower case, as the `CSIDriver` object of Kubernetes
+    /// requires.
+    DriverName, "driver name", RULE, is_valid
+);
 
 impl Default for DriverName {
     fn default() -> Self {
@@ -32,25 +20,11 @@ impl Default for DriverName {
     }
 }
 
-impl FromStr for DriverName {
-    type Err = InvalidDriverName;
-
-    fn from_str(text: &str) -> Result<Self, InvalidDriverName> {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        let is_part =
-            |part: &str| part.starts_with(plain) && part.ends_with(plain) && part.chars().all(|c| plain(c) || c == '-');
-        if text.len() <= LONGEST && text.split('.').all(is_part) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(InvalidDriverName(text.to_owned()))
-        }
-    }
-}
-
-impl fmt::Display for DriverName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+fn is_valid(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_part =
+        |part: &str| part.starts_with(plain) && part.ends_with(plain) && part.chars().all(|c| plain(c) || c == '-');
+    text.len() <= LONGEST && text.split('.').all(is_part)
 }
 
 #[cfg(test)]

@@ -14,10 +14,8 @@ pub enum Filesystem {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("fsType {given:?} is not supported: allowed are ext4, ext3, xfs, btrfs")]
-pub struct UnknownFilesystem {
-    pub given: String,
-}
+#[error("fsType {0:?} is not supported: allowed are ext4, ext3, xfs, btrfs")]
+pub struct UnknownFilesystem(String);
 
 impl Filesystem {
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Ext3, Self::Xfs, Self::Btrfs];
@@ -50,7 +48,7 @@ impl FromStr for Filesystem {
         Self::ALL
             .into_iter()
             .find(|filesystem| filesystem.as_str().eq_ignore_ascii_case(name))
-            .ok_or_else(|| UnknownFilesystem { given: name.to_owned() })
+            .ok_or_else(|| UnknownFilesystem(name.to_owned()))
     }
 }
 

@@ -18,7 +18,7 @@ pub mod tuning;
 
 pub use change::Change;
 pub use cluster_id::ClusterId;
-pub use driver::{DriverName, InvalidDriverName};
+pub use driver::DriverName;
 pub use ecs::model::{
     Bytes, Category, ClientToken, Disk, DiskHealth, DiskId, DiskKind, DiskStatus, Gib, GroupMember, HealthEvent,
     Instance, InstanceId, InstanceStatus, InstanceType, InvalidId, PerformanceLevel, RegionId, Serial, Snapshot,

@@ -1,7 +1,7 @@
 //! Metrics of RPCs, their phases and cloud calls. Label values that a peer chooses are limited in number.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::catalog::register;
+use crate::base::lock;
 
 /// Seconds: RPCs that find nothing to do take milliseconds; attaching under a strict quota, or mkfs, takes minutes.
 const RPC_BUCKETS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
@@ -157,7 +158,7 @@ impl BoundedValues {
 
     /// The value, or `other` if there are too many.
     fn limit(&self, value: &str) -> String {
-        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut values = lock(&self.values);
         if values.contains(value) {
             return value.to_owned();
         }

@@ -31,12 +31,20 @@ impl Transport for MemoryTransport {
         let host = HeaderValue::from_str(host.as_str()).expect("a host is printable");
         request.headers_mut().insert("host", host);
         let served = deadline.bound(self.0.serve(request)).await;
-        let served = served.map_err(Lost::no_response)?;
-        let served = served.map_err(Lost::no_response)?;
+        let served = served.map_err(lost)?;
+        let served = served.map_err(lost)?;
         let response = Response::builder().status(served.status);
         let headers = served.headers.into_iter();
         let response = headers.fold(response, |response, (name, value)| response.header(name, value));
-        response.body(served.body.into()).map_err(Lost::no_response)
+        response.body(served.body.into()).map_err(lost)
+    }
+}
+
+fn lost(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Lost {
+    let was_sent = true;
+    Lost {
+        was_sent,
+        ..Lost::not_sent(error)
     }
 }
 

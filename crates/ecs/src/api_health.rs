@@ -2,14 +2,14 @@
 //! from the calls that are made anyway.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
 use super::error::{Condition, Error};
-use crate::base::error_chain;
+use crate::base::{error_chain, lock};
 
 /// Advice for operators if the cloud does not respond.
 pub const CONNECTIVITY_ADVICE: &str = "check the network path to the cloud API: DNS, proxy, NetworkPolicy, endpoint";
@@ -93,21 +93,17 @@ impl ApiHealth {
         // An error without a status, such as missing credentials, is not from the cloud.
         if failure.is_none_or(|error| error.status().is_some()) {
             let rejection = failure.and_then(rejection);
-            self.lock().rejected = rejection.map(|rejection| (Instant::now(), rejection));
+            lock(&self.0).rejected = rejection.map(|rejection| (Instant::now(), rejection));
         }
     }
 
     pub fn report(&self) -> Report {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Report> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).clone()
     }
 
     fn record_response(&self) {
         let now = Instant::now();
-        let mut report = self.lock();
+        let mut report = lock(&self.0);
         report.last_response = Some(now);
         let outage = report.outage.take();
         // A blocked log must not block other calls.
@@ -130,7 +126,7 @@ impl ApiHealth {
 
     fn record_failure(&self, begun: Instant, error: &str) {
         let now = Instant::now();
-        let mut report = self.lock();
+        let mut report = lock(&self.0);
         // A single connection can be dead while others work.
         let begun = report.last_response.map_or(begun, |at| at.max(begun));
         let previous = report.outage.as_ref();

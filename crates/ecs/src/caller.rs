@@ -1,6 +1,6 @@
 //! One attempt of a call: credentials, signature, exchange.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -12,10 +12,9 @@ use super::request_secrets::RequestSecrets;
 use super::server::Server;
 use super::server_clock::ServerClock;
 use super::sign::{API_VERSION, Scheme, UnsignedRequest};
-use super::signing_key::SigningKey;
 use super::transport::Transport;
 use super::wire::params::Params;
-use crate::base::Deadline;
+use crate::base::{Deadline, lock};
 use crate::model::RegionId;
 
 /// A request without a response within this time is considered lost, so that a dead connection does
@@ -47,6 +46,27 @@ enum RejectedValue {
     Region(RegionId),
     #[error("the credentials came from {0}")]
     Key(Arc<str>),
+}
+
+/// The last access key ID, and the number of changes.
+#[derive(Debug, Default)]
+pub(super) struct SigningKey(Mutex<(u64, Option<Credentials>)>);
+
+impl SigningKey {
+    /// Records the credentials of a call that is about to be sent.
+    fn record(&self, credentials: &Credentials) {
+        let mut last = lock(&self.0);
+        match &last.1 {
+            Some(known) if known.has_id_of(credentials) => {}
+            Some(_) => *last = (last.0 + 1, Some(credentials.clone())),
+            // The first key is not a change: the rows that it reads would be outdated immediately.
+            None => last.1 = Some(credentials.clone()),
+        }
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        lock(&self.0).0
+    }
 }
 
 impl Caller {
@@ -167,5 +187,17 @@ mod tests {
         let outcome = tokio::time::timeout(Duration::from_secs(60), attempt).await;
         assert!(outcome.is_err());
         assert!(caller.health.report().outage.is_none());
+    }
+
+    #[test]
+    fn another_access_key_changes_the_number_and_another_secret_does_not() {
+        let key = SigningKey::default();
+        let first = key.generation();
+        for secret in ["a", "b"] {
+            key.record(&Credentials::new("LTAI-1", secret));
+            assert_eq!(key.generation(), first);
+        }
+        key.record(&Credentials::new("LTAI-2", "b"));
+        assert_ne!(key.generation(), first);
     }
 }

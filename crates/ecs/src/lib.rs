@@ -20,7 +20,6 @@ pub mod retry;
 pub mod server;
 mod server_clock;
 pub mod sign;
-mod signing_key;
 pub mod transport;
 pub mod wire;
 

@@ -2,7 +2,7 @@
 //! security hardening mode (tokens); normal mode only if the instance and the configuration allow it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use reqwest::header::RETRY_AFTER;
@@ -12,8 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::base::Deadline;
-use crate::base::error_chain;
+use crate::base::{Deadline, error_chain, lock};
 
 /// The link-local address of the service on every instance.
 pub const DEFAULT_ENDPOINT: &str = "http://100.100.100.200";
@@ -129,23 +128,19 @@ impl Metadata {
         })
     }
 
-    fn cache(&self) -> MutexGuard<'_, Cache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The item, from the cache if possible: the first request reads the identity document with all items. Retries
     /// until the deadline: an instance that has just started may have no network yet, and many that start together
     /// exceed a rate limit.
     pub async fn get(&self, item: Item, deadline: Deadline) -> Result<String, MetadataError> {
-        if self.cache().items.is_none() {
+        if lock(&self.cache).items.is_none() {
             let identity = if_exists(self.fetch(IDENTITY_PATH, deadline).await)?;
             // A malformed document counts as empty.
             let identity = identity.and_then(|text| serde_json::from_str(&text).ok());
-            self.cache().items = Some(identity.unwrap_or_default());
+            lock(&self.cache).items = Some(identity.unwrap_or_default());
         }
         let path = item.path();
         let key = path.trim_start_matches("instance/");
-        let cached = self.cache().items.as_ref().and_then(|items| {
+        let cached = lock(&self.cache).items.as_ref().and_then(|items| {
             let value = items.get(key)?.as_str()?;
             (!value.is_empty()).then(|| value.to_owned())
         });
@@ -154,7 +149,7 @@ impl Metadata {
         }
         let value = self.fetch(&format!("meta-data/{path}"), deadline).await?;
         let value = value.trim().to_owned();
-        let mut cache = self.cache();
+        let mut cache = lock(&self.cache);
         let items = cache.items.get_or_insert_default();
         items.insert(key.to_owned(), value.as_str().into());
         Ok(value)
@@ -214,21 +209,21 @@ impl Metadata {
         let response = response.map_err(|source| self.unreachable(path, source))?;
         if response.status() == StatusCode::UNAUTHORIZED {
             // The service has invalidated the token.
-            self.cache().token = None;
+            lock(&self.cache).token = None;
         }
         self.read(path, response).await
     }
 
     /// The cached token, or a new one.
     async fn token(&self) -> Result<Option<SecretString>, MetadataError> {
-        if let Some((token, until)) = &self.cache().token
+        if let Some((token, until)) = &lock(&self.cache).token
             && *until > Instant::now()
         {
             return Ok(Some(token.clone()));
         }
         let until = Instant::now() + TOKEN_USE;
         let token = self.new_token().await?;
-        self.cache().token = token.clone().map(|token| (token, until));
+        lock(&self.cache).token = token.clone().map(|token| (token, until));
         Ok(token)
     }
 

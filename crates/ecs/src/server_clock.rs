@@ -7,7 +7,7 @@
 //! later costs one rejected request.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http::HeaderMap;
 use http::header::DATE;
@@ -18,6 +18,7 @@ use super::error::Error;
 use super::response::Response;
 use super::sign::SignedRequest;
 use crate::base::clock::{Clock, describe_difference};
+use crate::base::lock;
 
 /// A smaller difference is not the cause of a rejection.
 const MIN_DIFFERENCE: SignedDuration = SignedDuration::from_secs(60);
@@ -40,7 +41,7 @@ struct State {
 impl Clock for ServerClock {
     fn now(&self) -> Timestamp {
         let now = self.local.now();
-        now.saturating_sub(self.state().corrected).unwrap_or(now)
+        now.saturating_sub(lock(&self.state).corrected).unwrap_or(now)
     }
 }
 
@@ -58,7 +59,7 @@ impl ServerClock {
     /// How far the local clock is ahead; none before a response with a `Date`.
     #[must_use]
     pub fn local_ahead(&self) -> Option<SignedDuration> {
-        self.state().local_ahead
+        lock(&self.state).local_ahead
     }
 
     /// The time of the last `Date`, which has whole seconds and is older than its response, plus the time since then.
@@ -69,7 +70,7 @@ impl ServerClock {
 
     pub(super) fn record(&self, headers: &HeaderMap) {
         if let Some(date) = date(headers) {
-            self.state().local_ahead = Some(self.local.now().duration_since(date));
+            lock(&self.state).local_ahead = Some(self.local.now().duration_since(date));
         }
     }
 
@@ -108,7 +109,7 @@ impl ServerClock {
             return false;
         }
         let ahead = self.local.now().duration_since(date);
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let is_news = (ahead - state.corrected).abs() >= MIN_DIFFERENCE;
         state.corrected = ahead;
         drop(state);
@@ -123,10 +124,6 @@ impl ServerClock {
             );
         }
         true
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -41,12 +41,4 @@ impl Lost {
             source: source.into(),
         }
     }
-
-    pub fn no_response(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self {
-            was_sent: true,
-            status: None,
-            source: source.into(),
-        }
-    }
 }

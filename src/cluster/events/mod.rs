@@ -4,7 +4,7 @@
 //! the sidecars, and events that cannot be written are dropped.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::Cluster;
 use super::nodes::Nodes;
-use crate::base::Tasks;
+use crate::base::{Tasks, lock};
 use crate::model::DriverName;
 
 mod event;
@@ -62,7 +62,7 @@ impl EventRecorder {
     pub fn permit(&self, reason: &'static str, about: &str) -> Option<EventPermit> {
         let Inner { queue, budget } = self.0.as_ref()?;
         let permit = queue.clone().try_reserve_owned().ok()?;
-        let mut budget = budget.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut budget = lock(budget);
         budget.spend(reason, about).then_some(EventPermit(permit))
     }
 }

@@ -5,10 +5,11 @@
 //! nodes does not support the new one: a pod there could not attach the disk.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tonic::Status;
 
+use crate::base::lock;
 use crate::cluster::nodes::Nodes;
 use crate::csi::status;
 use crate::disk::NewDisk;
@@ -31,7 +32,7 @@ pub(super) struct NodeCategories {
 impl NodeCategories {
     pub(super) fn record(&self, new: &NewDisk) {
         let sets = new.zones.iter().filter_map(|zone| zone.supported.as_ref());
-        let mut requested = self.requested.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requested = lock(&self.requested);
         for set in sets {
             if requested.len() < MAX_SETS && !requested.contains(set) {
                 requested.insert(set.clone());
@@ -60,9 +61,6 @@ impl NodeCategories {
 
     fn sets(&self) -> Sets {
         let current = self.nodes.as_ref().and_then(Nodes::categories);
-        current.unwrap_or_else(|| {
-            let requested = self.requested.lock();
-            requested.unwrap_or_else(PoisonError::into_inner).clone()
-        })
+        current.unwrap_or_else(|| lock(&self.requested).clone())
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prost::Message;
@@ -12,7 +12,7 @@ use prost::encoding::encoded_len_varint;
 use tokio::time::Instant;
 use tonic::Status;
 
-use crate::base::Tasks;
+use crate::base::{Tasks, lock};
 use crate::csi::request::page::{PageRequest, Token};
 use crate::disk::{self, Cursor};
 
@@ -111,13 +111,13 @@ impl Listings {
 
     /// Removes a deleted volume or snapshot from all further pages.
     pub(in crate::csi) fn mark_deleted(&self, id: &str) {
-        for listing in &mut self.lock().listings {
+        for listing in &mut lock(&self.0).listings {
             listing.deleted.insert(id.to_owned());
         }
     }
 
     fn find(&self, number: u64, subject: &str) -> Option<(Arc<Vec<Item>>, BTreeSet<String>)> {
-        let mut cache = self.lock();
+        let mut cache = lock(&self.0);
         cache.expire();
         let listing = cache
             .listings
@@ -134,7 +134,7 @@ impl Listings {
         if bytes > MAX_CACHED_BYTES {
             return None;
         }
-        let mut cache = self.lock();
+        let mut cache = lock(&self.0);
         cache.expire();
         let cached_bytes = |cache: &Cache| cache.listings.iter().map(|l| l.bytes).sum::<usize>();
         while cache.listings.len() >= MAX_LISTINGS || cached_bytes(&cache) + bytes > MAX_CACHED_BYTES {
@@ -160,7 +160,7 @@ impl Listings {
         let cache = Arc::downgrade(&self.0);
         let expiry = move || {
             let listings = Self(cache.upgrade()?);
-            let mut cache = listings.lock();
+            let mut cache = lock(&listings.0);
             cache.expire();
             let listing = cache.listings.iter().find(|l| l.number == number);
             listing.map(|listing| listing.expires)
@@ -173,12 +173,8 @@ impl Listings {
     }
 
     fn remove(&self, number: Option<u64>) {
-        let mut cache = self.lock();
+        let mut cache = lock(&self.0);
         cache.listings.retain(|listing| Some(listing.number) != number);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Cache> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -237,7 +233,7 @@ mod tests {
         let (pages, reads) = list(&listings, || items(70_000, 110)).await;
         assert_eq!((pages.iter().sum::<usize>(), reads), (70_000, 1));
         assert!(pages.len() > 2, "{pages:?}");
-        assert!(listings.lock().listings.is_empty());
+        assert!(lock(&listings.0).listings.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -259,9 +255,9 @@ mod tests {
         tokio::time::sleep(CACHE_TTL / 2).await;
         assert!(listings.find(numbers[5], "test").is_some());
         tokio::time::sleep(CACHE_TTL / 2 + Duration::from_secs(1)).await;
-        let left: Vec<_> = listings.lock().listings.iter().map(|l| l.number).collect();
+        let left: Vec<_> = lock(&listings.0).listings.iter().map(|l| l.number).collect();
         assert_eq!(left, [numbers[5]]);
         tokio::time::sleep(CACHE_TTL).await;
-        assert!(listings.lock().listings.is_empty());
+        assert!(lock(&listings.0).listings.is_empty());
     }
 }

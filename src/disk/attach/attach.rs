@@ -26,7 +26,7 @@ use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 const FORCE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub struct Attacher(pub(super) Arc<Attachments>);
+pub struct Attacher(pub(in crate::disk) Arc<Attachments>);
 
 impl Attacher {
     /// The attach and detach requests that wait for an instance, for metrics.

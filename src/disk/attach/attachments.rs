@@ -31,7 +31,7 @@ const PARALLEL_ATTACH: (&str, usize) = ("supportConcurrencyAttach", 32);
 const PARALLEL_DETACH: (&str, usize) = ("supportConcurrencyDetach", 5);
 
 #[derive(Debug)]
-pub(super) struct Attachments {
+pub(in crate::disk) struct Attachments {
     pub(super) ecs: Arc<Client>,
     pub(super) disks: Arc<Rows<Disk>>,
     instances: Poller<InstanceId, Instance>,
@@ -45,7 +45,7 @@ pub(super) struct Attachments {
 }
 
 impl Attachments {
-    pub(super) fn new(shared: &Dependencies, instances: Poller<InstanceId, Instance>) -> Self {
+    pub(in crate::disk) fn new(shared: &Dependencies, instances: Poller<InstanceId, Instance>) -> Self {
         let shared = shared.clone();
         Self {
             ecs: shared.ecs,

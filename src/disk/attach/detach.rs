@@ -22,7 +22,7 @@ use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
 use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 
 #[derive(Debug)]
-pub struct Detacher(pub(super) Arc<Attachments>);
+pub struct Detacher(pub(in crate::disk) Arc<Attachments>);
 
 impl Detacher {
     /// Detaches the disk from the node; succeeds if the node does not hold the disk or the disk does not exist.

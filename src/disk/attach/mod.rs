@@ -18,13 +18,6 @@
 //!
 //! An instance that completes nothing is stalled: calls for it return without waiting in its queue.
 
-use std::sync::Arc;
-
-use ecs::poll::Poller;
-
-use super::dependencies::Dependencies;
-use crate::model::{Instance, InstanceId};
-
 #[expect(clippy::module_inception, reason = "the operation that the service is named after")]
 mod attach;
 mod attachments;
@@ -39,20 +32,7 @@ mod retry;
 mod target;
 
 pub use attach::Attacher;
+pub(super) use attachments::Attachments;
 pub use detach::Detacher;
 pub use publish::{NodeAccess, PublishRequest, Publisher};
 pub use queue::QueueReport;
-
-use attachments::Attachments;
-
-pub(super) fn services(
-    shared: &Dependencies,
-    instances: Poller<InstanceId, Instance>,
-) -> (Attacher, Detacher, Publisher) {
-    let shared = Arc::new(Attachments::new(shared, instances));
-    (
-        Attacher(Arc::clone(&shared)),
-        Detacher(Arc::clone(&shared)),
-        Publisher(shared),
-    )
-}

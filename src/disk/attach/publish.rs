@@ -37,7 +37,7 @@ pub struct PublishRequest {
 }
 
 #[derive(Debug)]
-pub struct Publisher(pub(super) Arc<Attachments>);
+pub struct Publisher(pub(in crate::disk) Arc<Attachments>);
 
 impl Publisher {
     /// As [`Attacher::attach`], with an access mode. Fails if the disk does not support it, or is attached with another

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ecs::{Client, DescribeInstances, DescribeStock};
 
 use crate::base::{Deadline, error_chain};
+use crate::disk::Error;
 use crate::disk::error::cloud;
-use crate::disk::{Error, Result};
 use crate::model::instance_types::{AttachLimits, InstanceTypes};
 use crate::model::{Category, InstanceId};
 
@@ -15,19 +15,8 @@ const TYPE_BATCH: usize = 10;
 
 const INSTANCE_BATCH: usize = 100;
 
-/// The combined result of several calls, some of which may have failed.
-#[derive(Debug, Default)]
-pub struct PartialResult<T> {
-    pub value: T,
-    pub error: Option<Error>,
-}
-
-impl<T> PartialResult<T> {
-    /// The result of one call; `None` after a failure, which is recorded.
-    fn record<R>(&mut self, outcome: Result<R>) -> Option<R> {
-        outcome.map_err(|error| self.error.get_or_insert(error)).ok()
-    }
-}
+/// The combined result of several calls, and the first failure of one.
+type Partial<T> = (T, Option<Error>);
 
 #[derive(Debug)]
 pub struct InstanceTypeCatalog {
@@ -42,12 +31,12 @@ impl InstanceTypeCatalog {
     /// The attach limits of these instance types, without types that the cloud does not list or reports without disks.
     /// The list of categories is empty if the cloud does not report it.
     /// Types are queried in batches; a failed batch does not prevent the others.
-    pub async fn attach_limits(&self, deadline: Deadline, names: &BTreeSet<String>) -> PartialResult<InstanceTypes> {
+    pub async fn attach_limits(&self, deadline: Deadline, names: &BTreeSet<String>) -> Partial<InstanceTypes> {
         let names: Vec<String> = names.iter().cloned().collect();
-        let mut types = PartialResult::<InstanceTypes>::default();
+        let (mut types, mut failure) = Partial::<InstanceTypes>::default();
         for batch in names.chunks(TYPE_BATCH) {
             let rows = self.ecs.describe_instance_types(deadline, batch).await;
-            let rows = types.record(rows.map_err(cloud("describe the instance types")));
+            let rows = rows.map_err(|error| failure.get_or_insert(cloud("describe the instance types")(error)));
             // The cloud reports some types without their number of disks.
             let rows = rows.into_iter().flatten();
             for row in rows.filter(|row| row.disk_quantity > 0) {
@@ -57,10 +46,10 @@ impl InstanceTypeCatalog {
                     disk_quantity,
                     categories,
                 };
-                types.value.0.insert(name, limits);
+                types.0.insert(name, limits);
             }
         }
-        types
+        (types, failure)
     }
 
     /// The types of these instances, without instances that no longer exist. Instances are queried in batches.
@@ -68,20 +57,20 @@ impl InstanceTypeCatalog {
         &self,
         deadline: Deadline,
         instances: &BTreeSet<InstanceId>,
-    ) -> PartialResult<BTreeMap<InstanceId, String>> {
+    ) -> Partial<BTreeMap<InstanceId, String>> {
         let instances: Vec<InstanceId> = instances.iter().cloned().collect();
-        let mut types = PartialResult::<BTreeMap<InstanceId, String>>::default();
+        let (mut types, mut failure) = Partial::<BTreeMap<InstanceId, String>>::default();
         for batch in instances.chunks(INSTANCE_BATCH) {
             let query = DescribeInstances {
                 ids: Some(batch.to_vec()),
                 ..DescribeInstances::default()
             };
             let page = self.ecs.describe_instances(deadline, &query).await;
-            let page = types.record(page.map_err(cloud("describe the instances")));
+            let page = page.map_err(|error| failure.get_or_insert(cloud("describe the instances")(error)));
             let rows = page.into_iter().flat_map(|page| page.rows);
-            (types.value).extend(rows.map(|row| (row.id, row.instance_type)));
+            types.extend(rows.map(|row| (row.id, row.instance_type)));
         }
-        types
+        (types, failure)
     }
 
     /// Categories of data disks that the type supports, in stock or not: existing disks can be attached.

@@ -14,7 +14,7 @@ mod instance_types;
 mod list;
 
 pub use health::{HealthIssue, Severity, UnhealthyVolume, health_issues};
-pub use instance_types::{InstanceTypeCatalog, PartialResult};
+pub use instance_types::InstanceTypeCatalog;
 pub use list::{Cursor, InvalidCursor};
 
 #[derive(Debug)]

@@ -8,9 +8,8 @@ use super::candidates::{Candidate, Selection};
 use crate::base::Deadline;
 use crate::disk::error::{Error, cloud};
 use crate::disk::evidence::CreateCall;
-use crate::disk::ownership::display_name;
 use crate::disk::{NewDisk, Result};
-use crate::model::{ClientToken, DiskId, Tags, tag};
+use crate::model::{ClientToken, DiskId};
 
 /// By how much a request precedes others of the same deadline in the queue of the rate limit.
 const QUEUED_FIRST: Duration = Duration::from_millis(1);
@@ -96,36 +95,6 @@ impl Provisioner {
     }
 
     fn request(&self, new: &NewDisk, candidate: &Candidate, token: ClientToken) -> CreateDisk {
-        create_request(new, candidate, self.shared.owner.name_tags(&new.name), token)
-    }
-}
-
-pub(in crate::disk) fn create_request(
-    new: &NewDisk,
-    candidate: &Candidate,
-    mut tags: Tags,
-    token: ClientToken,
-) -> CreateDisk {
-    let burst = candidate.category.has_burst();
-    if let Some(source) = &new.clone_of {
-        tags.insert(tag::CLONE_OF.to_owned(), source.to_string());
-    }
-    tags.extend(new.tags.clone());
-    tags.extend(new.created_for.clone());
-    CreateDisk {
-        zone: candidate.zone.clone(),
-        category: candidate.category.clone(),
-        performance_level: candidate.level,
-        provisioned_iops: (burst && new.provisioned_iops > 0).then_some(new.provisioned_iops),
-        bursting: burst && new.bursting,
-        multi_attach: new.multi_attach,
-        resource_group: new.resource_group.clone(),
-        size: candidate.size,
-        name: display_name(&new.name),
-        snapshot: new.snapshot.clone(),
-        encrypted: new.encrypted,
-        kms_key: new.kms_key.clone(),
-        tags,
-        token,
+        new.request(candidate, self.shared.owner.name_tags(&new.name), token)
     }
 }

@@ -18,7 +18,6 @@ mod create_in_zone;
 mod delete;
 mod new_disk;
 
-pub(super) use create_in_zone::create_request;
 pub use new_disk::{AllowedZone, NewDisk};
 
 #[derive(Debug)]

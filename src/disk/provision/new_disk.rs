@@ -1,7 +1,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::model::{Category, DiskId, PerformanceLevel, SizeRange, SnapshotId, Tags, ZoneId};
+use ecs::CreateDisk;
+
+use crate::disk::ownership_tags::display_name;
+use crate::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel, SizeRange, SnapshotId, Tags, ZoneId, tag};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewDisk {
@@ -30,6 +33,34 @@ pub struct NewDisk {
     pub tags: Tags,
     /// Tags with the claim and volume names; not compared, because external-provisioner can start to pass them.
     pub created_for: Tags,
+}
+
+impl NewDisk {
+    /// The request, with `tags`, by which the disk is found, and all others. Tags for each new disk are added here.
+    pub(in crate::disk) fn request(&self, candidate: &Candidate, mut tags: Tags, token: ClientToken) -> CreateDisk {
+        let burst = candidate.category.has_burst();
+        if let Some(source) = &self.clone_of {
+            tags.insert(tag::CLONE_OF.to_owned(), source.to_string());
+        }
+        tags.extend(self.tags.clone());
+        tags.extend(self.created_for.clone());
+        CreateDisk {
+            zone: candidate.zone.clone(),
+            category: candidate.category.clone(),
+            performance_level: candidate.level,
+            provisioned_iops: (burst && self.provisioned_iops > 0).then_some(self.provisioned_iops),
+            bursting: burst && self.bursting,
+            multi_attach: self.multi_attach,
+            resource_group: self.resource_group.clone(),
+            size: candidate.size,
+            name: display_name(&self.name),
+            snapshot: self.snapshot.clone(),
+            encrypted: self.encrypted,
+            kms_key: self.kms_key.clone(),
+            tags,
+            token,
+        }
+    }
 }
 
 /// A zone in which the disk can be created.
@@ -62,5 +93,30 @@ impl fmt::Display for AllowedZone {
             write!(f, " with {}", supported.join(", "))?;
         }
         Ok(())
+    }
+}
+
+/// Where and how the disk can be created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// `None` for a regional category.
+    pub zone: Option<ZoneId>,
+    pub category: Category,
+    /// `None` for the cloud's default, or a category without levels.
+    pub level: Option<PerformanceLevel>,
+    pub size: Gib,
+}
+
+/// Such as `cloud_essd PL2 in cn-beijing-a`.
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.category)?;
+        if let Some(level) = self.level {
+            write!(f, " {level}")?;
+        }
+        match &self.zone {
+            Some(zone) => write!(f, " in {zone}"),
+            None => f.write_str(" in the region"),
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! The volumes of the cluster by state and category, listed periodically.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Samples;
-use crate::base::{Clock, Deadline, LogOnce, SystemClock, error_chain};
+use crate::base::{Clock, Deadline, LogOnce, SystemClock, error_chain, lock};
 use crate::disk::{DiskServices, HealthIssue, health_issues};
 use crate::model::{Disk, DiskId, InstanceId};
 
@@ -48,7 +48,7 @@ struct Listing {
 
 impl InventoryMetrics {
     pub(super) fn read(&self, to: &mut Samples) {
-        let last = self.lock();
+        let last = lock(&self.last);
         let listed = last.as_ref().map_or(0, |listing| listing.at.as_second());
         to.set("volumes_listed_timestamp", [], listed.unsigned_abs());
         let Some(listing) = last.as_ref() else { return };
@@ -64,12 +64,8 @@ impl InventoryMetrics {
 
     /// The unhealthy disks; none before the first listing.
     pub(crate) fn unhealthy(&self) -> Option<UnhealthyDisks> {
-        let last = self.lock();
+        let last = lock(&self.last);
         last.as_ref().map(|listing| listing.unhealthy.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Listing>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn list(&self, disks: &DiskServices) -> crate::disk::Result<()> {
@@ -102,7 +98,7 @@ impl InventoryMetrics {
             disks: unhealthy,
             omitted,
         };
-        *self.lock() = Some(Listing {
+        *lock(&self.last) = Some(Listing {
             at: SystemClock.now(),
             volumes,
             attachments: nodes,

@@ -1,13 +1,13 @@
 //! Disks and snapshots that Kubernetes does not use, counted periodically as by `diskplugin orphans`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::{Gauges, Samples};
-use crate::base::error_chain;
+use crate::base::{error_chain, lock};
 use crate::ops::orphans::{Class, Kind, Observer, Report, Rules, classify};
 use crate::ops::value_name;
 
@@ -29,14 +29,14 @@ impl OrphanMetrics {
             *count += 1;
             *sum = sum.saturating_add(finding.size.map_or(0, |size| size.bytes().0));
         }
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = sums;
+        *lock(&self.0) = sums;
     }
 }
 
 #[async_trait]
 impl Gauges for OrphanMetrics {
     async fn read(&self, to: &mut Samples) {
-        let sums = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sums = lock(&self.0);
         for ((class, kind), (count, bytes)) in sums.iter() {
             let (class, kind) = (value_name(class), value_name(kind));
             let labels = [("class", class.as_str()), ("kind", kind.as_str())];

@@ -1,6 +1,6 @@
 //! A call in the history of a volume.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
 use super::summary::Summary;
+use crate::base::lock;
 
 /// Steps of a call: the first ones, and then the last ones.
 const MAX_STEPS: usize = 24;
@@ -35,7 +36,7 @@ const NEGLIGIBLE: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(crate) struct RecordedCall {
     began: Instant,
-    record: Mutex<Record>,
+    pub(super) record: Mutex<Record>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -98,7 +99,7 @@ fn is_zero(number: &u32) -> bool {
 
 impl Serialize for RecordedCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.lock().serialize(serializer)
+        lock(&self.record).serialize(serializer)
     }
 }
 
@@ -117,18 +118,18 @@ impl RecordedCall {
     /// Whether it succeeded without a warning and belongs to the routine of kubelet and sidecars, which would displace
     /// other calls.
     pub(super) fn is_routine(&self) -> bool {
-        let record = self.lock();
+        let record = lock(&self.record);
         record.code.as_deref() == Some(crate::csi::layer::OK)
             && record.notes.is_empty()
             && ROUTINE.contains(&record.method.as_str())
     }
 
     pub(in crate::telemetry) fn set_node(&self, node: &str) {
-        self.lock().node = Some(node.to_owned());
+        lock(&self.record).node = Some(node.to_owned());
     }
 
     pub(super) fn end(&self, code: &str, message: Option<String>, elapsed: Duration) {
-        let mut record = self.lock();
+        let mut record = lock(&self.record);
         record.seconds = Some(elapsed.as_secs_f64());
         record.code = Some(code.to_owned());
         record.message = message.map(|message| shorten(&message));
@@ -136,16 +137,16 @@ impl RecordedCall {
 
     /// Whether this is the same call as an earlier one that failed, without a warning that is still of interest.
     pub(super) fn recovers(&self, before: &Self) -> bool {
-        let record = self.lock();
-        let before = before.lock();
+        let record = lock(&self.record);
+        let before = lock(&before.record);
         let has_failed = before.code.as_deref().is_some_and(|code| code != crate::csi::layer::OK);
         has_failed && before.notes.is_empty() && record.method == before.method && record.node == before.node
     }
 
     /// Counts an earlier call with the same failure, which it replaces.
     pub(super) fn repeats(&self, before: &Self) -> bool {
-        let before = before.lock();
-        let mut record = self.lock();
+        let before = lock(&before.record);
+        let mut record = lock(&self.record);
         let is_same = record.method == before.method
             && record.node == before.node
             && record.code == before.code
@@ -160,7 +161,7 @@ impl RecordedCall {
 
     /// Starts a step. Returns its number.
     pub(in crate::telemetry) fn start_step(&self, name: &str) -> Option<usize> {
-        let mut record = self.lock();
+        let mut record = lock(&self.record);
         if record.seconds.is_some() {
             return None;
         }
@@ -193,7 +194,7 @@ impl RecordedCall {
         code: Option<String>,
         request_id: Option<String>,
     ) {
-        let mut record = self.lock();
+        let mut record = lock(&self.record);
         let Some(at) = record.steps.iter().position(|step| step.index == index) else {
             return;
         };
@@ -207,7 +208,7 @@ impl RecordedCall {
     }
 
     pub(in crate::telemetry) fn note(&self, text: &str) {
-        let mut record = self.lock();
+        let mut record = lock(&self.record);
         if record.notes.len() < MAX_NOTES {
             record.notes.push(shorten(text));
         }
@@ -215,7 +216,7 @@ impl RecordedCall {
 
     /// The call without its history.
     pub(super) fn summary(&self, volume: String) -> Summary {
-        let record = self.lock();
+        let record = lock(&self.record);
         let running = record.steps.iter().rfind(|step| step.seconds.is_none());
         let seconds = record.seconds;
         let elapsed = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -230,10 +231,6 @@ impl RecordedCall {
             repeated: record.repeated,
             step: running.map(|step| step.name.clone()),
         }
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, Record> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

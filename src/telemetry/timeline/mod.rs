@@ -1,14 +1,14 @@
 //! The histories of volumes: the last calls for each of them, with their phases and cloud calls. Bounded.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
 pub(super) use self::call::RecordedCall;
 pub(crate) use self::summary::Summary;
-use crate::base::Clock;
+use crate::base::{Clock, lock};
 
 mod call;
 mod summary;
@@ -64,18 +64,18 @@ impl Timelines {
 
     /// Assigns the call to the volume with this name, or to the disk that was last created under it.
     pub(super) fn assign_name(&self, call: &Arc<RecordedCall>, name: &str) {
-        let mut record = call.lock();
+        let mut record = lock(&call.record);
         if record.key.is_none() {
             record.name = Some(name.to_owned());
             drop(record);
-            self.lock().push(name, call);
+            lock(&self.volumes).push(name, call);
         }
     }
 
     /// Assigns the call to a disk. If it has a name, the history of the name becomes that of the disk.
     pub(super) fn assign_disk(&self, call: &Arc<RecordedCall>, disk: &str) {
-        let mut volumes = self.lock();
-        let record = call.lock();
+        let mut volumes = lock(&self.volumes);
+        let record = lock(&call.record);
         let (key, name) = (record.key.clone(), record.name.clone());
         drop(record);
         match (key, name) {
@@ -95,8 +95,10 @@ impl Timelines {
 
     pub(super) fn end(&self, call: &Arc<RecordedCall>, code: &str, message: Option<String>, elapsed: Duration) {
         call.end(code, message, elapsed);
-        let Some(key) = call.lock().key.clone() else { return };
-        let mut volumes = self.lock();
+        let Some(key) = lock(&call.record).key.clone() else {
+            return;
+        };
+        let mut volumes = lock(&self.volumes);
         if call.is_routine() {
             volumes.remove(&key, call);
             volumes.remove_recovered(&key, call);
@@ -107,7 +109,7 @@ impl Timelines {
 
     /// The history of a volume, by disk ID or volume name.
     pub(crate) fn history(&self, volume: &str) -> Option<History> {
-        let volumes = self.lock();
+        let volumes = lock(&self.volumes);
         let key = volumes.disks.get(volume).map_or(volume, String::as_str);
         let calls = volumes.calls.get(key)?;
         let named = volumes.disks.iter().filter(|(_, disk)| *disk == key);
@@ -122,7 +124,7 @@ impl Timelines {
 
     /// All volumes with a history, with the last call of each.
     pub(crate) fn last_calls(&self) -> Vec<(String, Arc<RecordedCall>)> {
-        let volumes = self.lock();
+        let volumes = lock(&self.volumes);
         let last = volumes
             .calls
             .iter()
@@ -134,22 +136,18 @@ impl Timelines {
 
     /// The calls of all volumes, in no order.
     pub(crate) fn summaries(&self) -> Vec<Summary> {
-        let volumes = self.lock();
+        let volumes = lock(&self.volumes);
         let calls = volumes.calls.iter();
         calls
             .flat_map(|(key, calls)| calls.iter().map(|call| call.summary(key.clone())))
             .collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Volumes> {
-        self.volumes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Volumes {
     fn push(&mut self, key: &str, call: &Arc<RecordedCall>) {
         let key = self.disks.get(key).cloned().unwrap_or_else(|| key.to_owned());
-        call.lock().key = Some(key.clone());
+        lock(&call.record).key = Some(key.clone());
         let calls = self.calls.entry(key.clone()).or_default();
         calls.push_back(Arc::clone(call));
         let is_full = calls.len() > MAX_CALLS_PER_VOLUME;
@@ -216,7 +214,7 @@ impl Volumes {
             return;
         };
         for call in &calls {
-            call.lock().key = Some(disk.to_owned());
+            lock(&call.record).key = Some(disk.to_owned());
         }
         for key in self.order.iter_mut().filter(|key| *key == name) {
             disk.clone_into(key);

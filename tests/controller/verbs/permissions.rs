@@ -25,11 +25,11 @@ async fn the_lifecycle_of_a_volume_uses_only_the_actions_of_the_volumes_only_pol
     disks.provisioner.capacity(minutes(1), &new).await.unwrap();
     let nodes = BTreeSet::from([node_one(), node_two()]);
     let types = disks.instance_types.types_of_instances(minutes(1), &nodes).await;
-    assert!(types.error.is_none());
-    assert_eq!(types.value.len(), 2);
-    let types = types.value.into_values().collect();
+    assert!(types.1.is_none());
+    assert_eq!(types.0.len(), 2);
+    let types = types.0.into_values().collect();
     let limits = disks.instance_types.attach_limits(minutes(1), &types).await;
-    assert!(limits.error.is_none());
+    assert!(limits.1.is_none());
     setup.delete(&disk).await;
     let called: BTreeSet<String> = setup.cloud.counts().keys().cloned().collect();
     assert!(called.len() > 6, "{called:?}");

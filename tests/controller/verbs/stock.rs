@@ -209,9 +209,9 @@ async fn capacity_considers_stockouts_that_only_creations_revealed() {
 async fn attach_limits_of_the_types_of_instances_cost_three_calls() {
     let setup = Setup::new(&["--disk-quantity=9", "--out-of-stock=*/cloud_essd"]);
     let (catalog, node) = (&setup.disks.instance_types, BTreeSet::from([node_one()]));
-    let names = catalog.types_of_instances(minutes(1), &node).await.value;
+    let names = catalog.types_of_instances(minutes(1), &node).await.0;
     let names = names.into_values().collect();
-    let types = catalog.attach_limits(minutes(1), &names).await.value;
+    let types = catalog.attach_limits(minutes(1), &names).await.0;
     assert_eq!(types.0.len(), 1, "{types:?}");
     let limits = types.0.values().next().unwrap();
     assert_eq!(limits.disk_quantity, 9);

@@ -5,6 +5,7 @@ pub mod deadline;
 mod error_chain;
 #[cfg(test)]
 pub(crate) mod log_capture;
+mod mutex;
 pub mod span;
 pub mod task;
 mod user_info;
@@ -12,5 +13,6 @@ mod user_info;
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use deadline::{Deadline, Elapsed};
 pub use error_chain::error_chain;
+pub use mutex::lock;
 pub use task::Tasks;
 pub use user_info::without_user_info;

@@ -2,11 +2,12 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use async_trait::async_trait;
 
 use super::{CredentialError, CredentialProvider, Credentials, from_parts};
+use crate::base::lock;
 
 /// File names: the project's, then those of the vendor's charts.
 const PAIRS: [(&str, &str); 2] = [("access-key-id", "access-key-secret"), ("id", "secret")];
@@ -41,7 +42,7 @@ impl CredentialProvider for Directory {
             Err(error) if error.kind() == ErrorKind::NotFound => self.path.clone(),
             Err(source) => return Err(CredentialError::Unreadable { path: data, source }),
         };
-        let cached = || self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = || lock(&self.cached);
         if let Some((known, credentials)) = &*cached()
             && *known == version
         {

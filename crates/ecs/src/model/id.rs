@@ -1,8 +1,5 @@
 //! Every id is its own type, parsed once at the edge.
 
-use std::fmt;
-use std::str::FromStr;
-
 /// A text that is not an ID of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{value:?} is not a valid {kind}; expected: {rule}")]
@@ -17,6 +14,9 @@ pub struct InvalidId {
 const LONGEST: usize = 64;
 
 /// The rule of [`RegionId`] and [`ZoneId`].
+pub const PLAIN: &str = "letters, digits, '-', '_' and '.', at most 64 characters";
+
+/// Whether the text satisfies [`PLAIN`].
 #[must_use]
 pub fn is_plain(text: &str) -> bool {
     !text.is_empty()
@@ -33,9 +33,11 @@ fn has_prefix(text: &str, prefix: &str) -> bool {
     })
 }
 
+/// A type for IDs of one kind: its name, the kind in words, and the prefix, or the rule in words and as a function.
+#[macro_export]
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $kind:literal, $prefix:literal) => {
-        id!($(#[$doc])* $name, $kind,
+        $crate::id!($(#[$doc])* $name, $kind,
             concat!("\"", $prefix, "\" followed by letters and digits, at most 64 characters"),
             |text| has_prefix(text, $prefix));
     };
@@ -53,23 +55,23 @@ macro_rules! id {
             }
         }
 
-        impl FromStr for $name {
-            type Err = InvalidId;
+        impl std::str::FromStr for $name {
+            type Err = $crate::model::InvalidId;
 
-            fn from_str(text: &str) -> Result<Self, InvalidId> {
+            fn from_str(text: &str) -> Result<Self, $crate::model::InvalidId> {
                 let valid: fn(&str) -> bool = $check;
                 if valid(text) {
                     Ok(Self(text.to_owned()))
                 } else {
-                    Err(InvalidId { kind: $kind, value: text.to_owned(), rule: $rule })
+                    Err($crate::model::InvalidId { kind: $kind, value: text.to_owned(), rule: $rule })
                 }
             }
         }
 
         impl TryFrom<String> for $name {
-            type Error = InvalidId;
+            type Error = $crate::model::InvalidId;
 
-            fn try_from(text: String) -> Result<Self, InvalidId> {
+            fn try_from(text: String) -> Result<Self, $crate::model::InvalidId> {
                 text.parse()
             }
         }
@@ -86,14 +88,14 @@ macro_rules! id {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&self.0)
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&self.0)
             }
         }
@@ -122,12 +124,13 @@ id!(
 );
 id!(
     /// A region, such as `cn-beijing`.
-    RegionId, "region ID", "letters, digits, '-', '_' and '.', at most 64 characters", is_plain
+    RegionId, "region ID", PLAIN, is_plain
 );
 id!(
     /// A zone of a region, such as `cn-beijing-c`.
-    ZoneId, "zone ID", "letters, digits, '-', '_' and '.', at most 64 characters", is_plain
+    ZoneId, "zone ID", PLAIN, is_plain
 );
+
 #[cfg(test)]
 mod tests {
     use super::*;

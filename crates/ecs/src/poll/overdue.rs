@@ -2,10 +2,12 @@
 //! overdue. Later calls for it observe it once, and return: no caller is occupied by an operation that does not end.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use crate::base::lock;
 
 /// How long an operation may run before it is overdue: several times as long as it usually takes.
 pub const OVERDUE: Duration = Duration::from_secs(25);
@@ -34,7 +36,7 @@ impl<K: Ord + Clone> RunningOperations<K> {
             return since;
         }
         let now = Instant::now();
-        let mut operations = self.lock();
+        let mut operations = lock(&self.0);
         operations.retain(|_, (_, used)| now - *used <= MEMORY);
         if operations.len() < CAPACITY {
             operations.insert(key.clone(), (now, now));
@@ -44,7 +46,7 @@ impl<K: Ord + Clone> RunningOperations<K> {
 
     /// Since when the operation has been running, if it is known.
     pub fn since(&self, key: &K) -> Option<Instant> {
-        let mut operations = self.lock();
+        let mut operations = lock(&self.0);
         let (since, used) = operations.get_mut(key)?;
         if used.elapsed() > MEMORY {
             return None;
@@ -55,11 +57,7 @@ impl<K: Ord + Clone> RunningOperations<K> {
 
     /// Records that the operation is not running any more.
     pub fn end(&self, key: &K) {
-        self.lock().remove(key);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<K, (Instant, Instant)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).remove(key);
     }
 }
 
@@ -88,9 +86,9 @@ mod tests {
         for number in 0..CAPACITY + 10 {
             running.start(&number);
         }
-        assert_eq!(running.lock().len(), CAPACITY);
+        assert_eq!(lock(&running.0).len(), CAPACITY);
         tokio::time::advance(MEMORY + OVERDUE).await;
         running.start(&0);
-        assert_eq!(running.lock().len(), 1);
+        assert_eq!(lock(&running.0).len(), 1);
     }
 }

@@ -11,7 +11,7 @@ use super::polling::Shared;
 use super::source::Source;
 use super::waiter::{PollMode, Waiter};
 use super::{OVERDUE, Observation, Operation, OperationKind, RunningOperations, WaitError};
-use crate::base::{Deadline, Tasks, span};
+use crate::base::{Deadline, Tasks, lock, span};
 
 type Result<T> = std::result::Result<T, WaitError>;
 
@@ -70,7 +70,7 @@ where
         K: 'a,
     {
         let key = (self.shared.source.key)();
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         state.canaries.set_key(key);
         ids.into_iter().for_each(|id| state.canaries.insert(id));
     }
@@ -79,7 +79,7 @@ where
     #[must_use]
     pub fn has_canary(&self) -> bool {
         let key = (self.shared.source.key)();
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         state.canaries.set_key(key);
         !state.canaries.is_empty()
     }
@@ -226,7 +226,7 @@ where
     ) -> Result<T> {
         let (sender, mut observations) = mpsc::channel(OBSERVATIONS);
         // The response that accepted the operation took as long as one to a poll does.
-        let latency = self.shared.lock().latency;
+        let latency = lock(&self.shared.state).latency;
         let began = accepted.checked_sub(latency).unwrap_or(accepted);
         let interval = self.shared.source.interval;
         let waiter = Waiter::new(mode.clone(), began, deadline, sender, interval);
@@ -240,7 +240,7 @@ where
                     let age = (sent - began).as_secs_f64();
                     if let Some(decided) = decide(observation) {
                         if let PollMode::Operation(kind) = &mode {
-                            let mut state = self.shared.lock();
+                            let mut state = lock(&self.shared.state);
                             state.learned.get_or_start(kind).add(not_done, age);
                             state.calibration.record_end();
                         }
@@ -257,7 +257,7 @@ where
     }
 
     fn subscribe(&self, id: &K, mut waiter: Waiter<V>) -> Subscription<'_, K, V> {
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         if let PollMode::Operation(kind) = &waiter.mode {
             let waiters = state.waiters.len();
             waiter.set_probe(state.learned.get_or_start(kind).probe(waiters));
@@ -278,7 +278,7 @@ where
 
 impl<K: Clone + Ord, V> Drop for Subscription<'_, K, V> {
     fn drop(&mut self) {
-        self.shared.lock().waiters.remove(&self.key);
+        lock(&self.shared.state).waiters.remove(&self.key);
         self.shared.changed.notify_one();
     }
 }
@@ -286,7 +286,7 @@ impl<K: Clone + Ord, V> Drop for Subscription<'_, K, V> {
 impl<K, V> Debug for Poller<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Poller")
-            .field("waiting", &self.shared.lock().waiters.len())
+            .field("waiting", &lock(&self.shared.state).waiters.len())
             .finish()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -18,7 +18,7 @@ use super::source::Source;
 use super::waiter::{Outcome, Waiter};
 use crate::Result;
 use crate::action::Page;
-use crate::base::{Deadline, span};
+use crate::base::{Deadline, lock, span};
 use crate::error::{Error, Kind};
 
 /// Waiters that arrive within this time are planned together.
@@ -40,7 +40,7 @@ const MAX_LINGER_FACTOR: u32 = 10;
 
 pub(super) struct Shared<K, V> {
     pub(super) source: Source<K, V>,
-    state: Mutex<State<K, V>>,
+    pub(super) state: Mutex<State<K, V>>,
     /// Notified when a waiter arrives or leaves.
     pub(super) changed: Notify,
 }
@@ -195,12 +195,6 @@ impl<K: Clone + Ord, V> State<K, V> {
     }
 }
 
-impl<K, V> Shared<K, V> {
-    pub(super) fn lock(&self) -> MutexGuard<'_, State<K, V>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl<K, V> Shared<K, V>
 where
     K: Clone + Ord + Display + Send + Sync + 'static,
@@ -241,7 +235,7 @@ where
                 continue;
             }
             let poll = {
-                let mut state = self.lock();
+                let mut state = lock(&self.state);
                 state.spacing = spacing.unwrap_or(state.spacing);
                 state.bind(self.source.max_ids, (self.source.key)())
             };
@@ -259,7 +253,7 @@ where
 
     /// When to poll or to plan again, and the earliest deadline of the waiters; none without waiters.
     fn plan(&self) -> Option<(Instant, Deadline)> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let deadline = state.deadline();
         state.polling = deadline.is_some();
         Some((state.plan(self.source.max_ids), deadline?))
@@ -267,7 +261,7 @@ where
 
     /// Resolves when the earliest deadline of the waiters changes.
     async fn deadline_change(&self, deadline: Deadline) {
-        while self.lock().deadline() == Some(deadline) {
+        while lock(&self.state).deadline() == Some(deadline) {
             self.changed.notified().await;
         }
     }
@@ -282,7 +276,7 @@ where
 
     fn deliver(&self, sent: Instant, key: u64, ids: &[K], page: Result<Page<V>>) {
         let is_same_key = (self.source.key)() == key;
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let page = match page {
             Ok(page) => page,
             Err(error) => {

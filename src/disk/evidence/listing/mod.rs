@@ -20,7 +20,7 @@ use super::{EFFECT_DELAY, Rows};
 use crate::base::{Deadline, Tasks, error_chain};
 use crate::disk::dependencies::Dependencies;
 use crate::disk::owned::{MAX_FILTERED_ROWS, OwnedResource};
-use crate::disk::ownership::creation_key;
+use crate::disk::ownership_tags::creation_key;
 use crate::model::{Disk, Tags};
 
 /// How long a token certainly protects a name that is not in the listing: half a day.
@@ -104,26 +104,16 @@ struct Names {
 
 impl OwnershipListing {
     pub(super) fn for_resource<V: OwnedResource>(shared: &Dependencies) -> Self {
-        let Dependencies {
-            ecs,
-            owner,
-            tasks,
-            nodes,
-            ..
-        } = shared.clone();
-        let filter = owner.tags();
-        let signed = Arc::clone(&ecs);
+        let (described, signed) = (shared.clone(), Arc::clone(&shared.ecs));
         let page = move |filter, next| -> BoxFuture<Result<Page>> {
-            let (ecs, owner, nodes) = (Arc::clone(&ecs), owner.clone(), Arc::clone(&nodes));
+            let Dependencies { ecs, owner, nodes, .. } = described.clone();
             Box::pin(async move {
-                let page = V::list_page(ecs.as_ref(), Deadline::after(TIMEOUT), filter, next).await?;
-                let named = |row: &V| {
-                    let name = creation_key(row.tags()).filter(|_| owner.owns(row.tags()))?;
-                    Some((name, row.id().to_string()))
-                };
-                let row = |row: &V| Row {
-                    named: named(row),
-                    is_canary: V::is_canary(row, &owner, &nodes),
+                let page = V::list_page(&ecs, Deadline::after(TIMEOUT), filter, next).await?;
+                let row = |row: &V| {
+                    let name = creation_key(row.tags()).filter(|_| owner.owns(row.tags()));
+                    let named = name.map(|name| (name, row.id().to_string()));
+                    let is_canary = V::is_canary(row, &owner, &nodes);
+                    Row { named, is_canary }
                 };
                 Ok(Page {
                     rows: page.rows.iter().map(row).collect(),
@@ -132,8 +122,13 @@ impl OwnershipListing {
                 })
             })
         };
+        let (tasks, tags, disks) = (
+            shared.tasks.clone(),
+            shared.owner.tags(),
+            Some(Arc::clone(&shared.disks)),
+        );
         let key = Box::new(move || signed.key_generation());
-        Self::new(tasks, filter, Box::new(page), key, Some(Arc::clone(&shared.disks)))
+        Self::new(tasks, tags, Box::new(page), key, disks)
     }
 
     fn new(tasks: Tasks, tags: Tags, page: Pages, key: Key, disks: Option<Arc<Rows<Disk>>>) -> Self {

@@ -68,19 +68,14 @@ impl StockView {
     }
 
     pub(in crate::disk) fn record(&self, candidate: &Candidate, error: Option<&ecs::Error>) {
-        match error {
-            None => self.stockouts.record(candidate, None),
-            Some(error) => {
-                let why = error_chain(error);
-                match Rejection::from_error(error) {
-                    Some(rejection) => self.stockouts.record(candidate, Some((rejection, &why))),
-                    // Other claims must fail with this error, not with the earlier stock-out.
-                    None if Failure::from(error).kind() == FailureKind::PermissionDenied => {
-                        self.stockouts.record(candidate, None);
-                    }
-                    None => {}
-                }
-            }
+        let why = error.map(|error| error_chain(error)).unwrap_or_default();
+        let rejected = error
+            .and_then(Rejection::from_error)
+            .map(|rejection| (rejection, &*why));
+        // Other claims must fail with a denial, not with the earlier stock-out.
+        let is_denied = |error| Failure::from(error).kind() == FailureKind::PermissionDenied;
+        if rejected.is_some() || error.is_none_or(is_denied) {
+            self.stockouts.record(candidate, rejected);
         }
     }
 

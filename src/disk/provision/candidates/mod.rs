@@ -1,7 +1,5 @@
 //! Selects the candidates for a new disk: zone, category, performance level and size, in the order of attempts.
 
-use std::fmt;
-
 use crate::disk::error::Error;
 use crate::disk::{NewDisk, Result};
 use crate::model::{Category, Gib, PerformanceLevel, ZoneId};
@@ -10,32 +8,9 @@ mod attempt_order;
 mod stock;
 mod stockouts;
 
+pub use super::new_disk::Candidate;
 pub(super) use attempt_order::StockView;
 pub use attempt_order::{RegionStock, attempts_with_stock};
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
-    /// `None` for a regional category.
-    pub zone: Option<ZoneId>,
-    pub category: Category,
-    /// `None` for the cloud's default, or a category without levels.
-    pub level: Option<PerformanceLevel>,
-    pub size: Gib,
-}
-
-/// Such as `cloud_essd PL2 in cn-beijing-a`.
-impl fmt::Display for Candidate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.category)?;
-        if let Some(level) = self.level {
-            write!(f, " {level}")?;
-        }
-        match &self.zone {
-            Some(zone) => write!(f, " in {zone}"),
-            None => f.write_str(" in the region"),
-        }
-    }
-}
 
 /// The candidates of a request, and why other combinations are excluded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -99,12 +99,9 @@ fn is_rejection(error: &ecs::Error) -> bool {
 }
 
 pub(super) fn is_in_stock(zones: &[ZoneStock], candidate: &Candidate) -> bool {
-    let mut here = zones.iter().filter(|stock| match &candidate.zone {
-        Some(zone) => stock.zone.as_ref() == Some(zone),
-        None => true,
-    });
-    here.any(|stock| {
-        let mut categories = stock.categories.iter();
-        categories.any(|stock| stock.category == candidate.category && stock.available)
-    })
+    let here = zones
+        .iter()
+        .filter(|stock| candidate.zone.is_none() || stock.zone == candidate.zone);
+    let mut categories = here.flat_map(|stock| &stock.categories);
+    categories.any(|stock| stock.category == candidate.category && stock.available)
 }

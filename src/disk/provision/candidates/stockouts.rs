@@ -107,18 +107,15 @@ impl Stockouts {
         if !matches!(scope, Scope::Zone(_)) {
             stockouts.remove(&Scope::Zone(candidate.zone.clone()));
         }
-        let (at, why) = (Instant::now(), why.to_owned());
         stockouts.retain(|_, out| out.at.elapsed() < MEMORY);
-        let next_probe = at + PROBE_INTERVAL;
-        stockouts.insert(
-            scope,
-            Stockout {
-                why,
-                at,
-                size,
-                next_probe,
-            },
-        );
+        let at = Instant::now();
+        let out = Stockout {
+            why: why.to_owned(),
+            at,
+            size,
+            next_probe: at + PROBE_INTERVAL,
+        };
+        stockouts.insert(scope, out);
     }
 
     /// Whether the candidate is not known to be out of stock, or this call probes it.
@@ -138,22 +135,21 @@ impl Stockouts {
     }
 
     pub(super) fn is_due(&self, candidate: &Candidate) -> bool {
-        let due = self.with(candidate, |out| out.next_probe).flatten().max();
+        let due = self.with(candidate, |out| out.next_probe).max();
         due.is_none_or(|due| due <= Instant::now())
     }
 
     pub(super) fn is_recent(&self, candidate: &Candidate) -> bool {
-        let ages = self.with(candidate, |out| out.at.elapsed());
-        ages.flatten().any(|age| age < RECENT)
+        self.with(candidate, |out| out.at.elapsed()).any(|age| age < RECENT)
     }
 
     pub(super) fn reason(&self, candidate: &Candidate) -> Option<String> {
-        let reasons = self.with(candidate, |out| {
+        let mut reasons = self.with(candidate, |out| {
             let next = out.next_probe.saturating_duration_since(Instant::now());
             let (ago, next) = (out.at.elapsed().as_secs(), next.as_secs());
             format!("{} ({ago} s ago; the next attempt is due in {next} s)", out.why)
         });
-        reasons.flatten().next()
+        reasons.next()
     }
 
     /// The zones and categories that were rejected recently; without a category, the whole zone.
@@ -171,14 +167,11 @@ impl Stockouts {
         current
     }
 
-    fn with<T>(&self, candidate: &Candidate, read: impl Fn(&Stockout) -> T) -> std::array::IntoIter<Option<T>, 3> {
+    fn with<T>(&self, candidate: &Candidate, read: impl Fn(&Stockout) -> T) -> impl Iterator<Item = T> {
         let stockouts = lock(&self.0);
         let applies = |out: &&Stockout| candidate.size >= out.size && out.at.elapsed() < MEMORY;
-        let found = Scope::all(candidate).map(|scope| {
-            let out = stockouts.get(&scope).filter(applies);
-            out.map(&read)
-        });
-        found.into_iter()
+        let found = Scope::all(candidate).map(|scope| stockouts.get(&scope).filter(applies).map(&read));
+        found.into_iter().flatten()
     }
 }
 

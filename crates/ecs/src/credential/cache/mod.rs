@@ -1,6 +1,6 @@
 //! Caches temporary credentials and renews them before they expire.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,8 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{CredentialError, CredentialProvider, Credentials};
-use crate::base::error_chain;
-use crate::base::{Clock, Tasks};
+use crate::base::{Clock, Tasks, error_chain, lock};
 
 /// Renewal begins when a third of the lifetime is left, but no earlier than this before the expiration.
 const LEAD: Duration = Duration::from_mins(15);
@@ -95,7 +94,7 @@ impl CredentialProvider for Cache {
         loop {
             let mut running = {
                 let now = self.shared.clock.now();
-                let mut state = self.shared.state();
+                let mut state = lock(&self.shared.state);
                 let may_begin = state.may_begin();
                 if let Some(cached) = state.cached.as_ref().filter(|cached| cached.is_valid(now)) {
                     let credentials = cached.credentials.clone();
@@ -119,7 +118,7 @@ impl CredentialProvider for Cache {
 
     fn invalidate(&self, credentials: &Credentials) {
         {
-            let mut state = self.shared.state();
+            let mut state = lock(&self.shared.state);
             let same = state
                 .cached
                 .as_ref()
@@ -135,10 +134,6 @@ impl CredentialProvider for Cache {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Stores the outcome of a renewal.
     fn store(&self, outcome: Result<Credentials, CredentialError>) {
         let now = self.clock.now();
@@ -150,7 +145,7 @@ impl Shared {
             }),
             _ => Ok(found),
         });
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.running = None;
         match outcome {
             Ok(credentials) => state.update(credentials, now),

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{at_least, counting, deadline, observe_all, responding, rows, seconds};
 use crate::action::Unreadable;
-use crate::base::Deadline;
+use crate::base::{Deadline, lock};
 use crate::error::{Error, Kind};
 use crate::poll::{Observation, WaitError};
 
@@ -146,8 +146,8 @@ async fn canaries_of_another_access_key_do_not_count() {
     let (poller, _) = counting();
     poller.observe(&1000, deadline()).await.unwrap();
     assert!(poller.has_canary());
-    poller.shared.lock().canaries.set_key(1);
-    poller.shared.lock().canaries.set_key(0);
+    lock(&poller.shared.state).canaries.set_key(1);
+    lock(&poller.shared.state).canaries.set_key(0);
     assert!(!poller.has_canary());
 }
 

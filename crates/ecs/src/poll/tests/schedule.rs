@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::{Calls, at_least, counting, deadline, rows, seconds, source, times};
-use crate::base::{Deadline, Tasks};
+use crate::base::{Deadline, Tasks, lock};
 use crate::poll::source::Source;
 use crate::poll::waiter::PollMode;
 use crate::poll::{Operation, Poller, WaitError};
@@ -20,7 +20,7 @@ async fn no_call_is_made_without_waiters() {
     waited.await.unwrap();
     sleep(Duration::from_secs(600)).await;
     assert_eq!(calls.lock().unwrap().len(), 5);
-    assert!(!poller.shared.lock().polling);
+    assert!(!lock(&poller.shared.state).polling);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! The rate limiter that every attempt passes: one queue per API, all under the limit of the account.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::queue::{QueuedCall, Queues};
 use super::{CallOutcome, ConfiguredLimits, LimitReport, Priority};
 use crate::Result;
-use crate::base::{Clock, Deadline, span};
+use crate::base::{Clock, Deadline, lock, span};
 use crate::error::{Error, Kind};
 
 /// Limits the calls of one process to one region of one account.
@@ -57,24 +57,24 @@ impl RateLimiter {
 
     /// Replaces the configured limits, also for calls that already wait.
     pub fn configure(&self, limits: ConfiguredLimits) {
-        self.lock().configure(limits);
+        lock(&self.0).configure(limits);
     }
 
     /// The state of the limits of the account and of each API that was called.
     pub fn report(&self) -> Vec<LimitReport> {
-        self.lock().report(Instant::now())
+        lock(&self.0).report(Instant::now())
     }
 
     async fn acquire(&self, action: &'static str, priority: Priority, deadline: Deadline) -> Result<Permit<'_>> {
         let wake = Arc::new(Notify::new());
-        let queued = self.lock().join(action, priority, deadline, &wake);
+        let queued = lock(&self.0).join(action, priority, deadline, &wake);
         let mut permit = Permit {
             limiter: self,
             queued,
             sent: None,
         };
         loop {
-            let polled = self.lock().poll(queued, Instant::now());
+            let polled = lock(&self.0).poll(queued, Instant::now());
             permit.sent = polled.ok();
             let Err(earliest) = polled else {
                 return Ok(permit);
@@ -99,19 +99,19 @@ impl RateLimiter {
     pub async fn ready(&self, action: &'static str, priority: Priority, deadline: Deadline) -> Option<Duration> {
         let mut permit = self.acquire(action, priority, deadline).await.ok()?;
         permit.end(CallOutcome::Unsent);
-        Some(self.lock().spacing(action))
+        Some(lock(&self.0).spacing(action))
     }
 
     /// The error of a call that was not sent.
     fn not_sent(&self, action: &'static str, priority: Priority, wait: Option<Duration>) -> Error {
         let queued = "not sent: the deadline passed while the call was queued";
-        let delaying = self.lock().delaying(action, priority);
+        let delaying = lock(&self.0).delaying(action, priority);
         if let Some((name, rate)) = delaying {
             return Error::new(Kind::Deadline, action).with_message(format!(
                 "{queued}; the configured rate limit is {name}={rate} calls per second"
             ));
         }
-        let Some(error) = self.lock().last_error(action) else {
+        let Some(error) = lock(&self.0).last_error(action) else {
             return Error::new(Kind::Deadline, action).with_message(queued);
         };
         let expected = match wait {
@@ -123,16 +123,12 @@ impl RateLimiter {
             .with_message(format!("{reason} ({error}), and {expected}"))
             .with_retry_after(wait)
     }
-
-    fn lock(&self) -> MutexGuard<'_, Queues> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Permit<'_> {
     fn end(&mut self, outcome: CallOutcome) {
         let sent = self.sent.take();
-        self.limiter.lock().end(self.queued, sent, outcome);
+        lock(&self.limiter.0).end(self.queued, sent, outcome);
     }
 }
 
