@@ -1,13 +1,13 @@
 //! General utilities that do not depend on storage.
 
 mod join;
-pub mod lock;
+mod keyed_locks;
 mod log_once;
 mod mutex;
 pub mod phase;
 
 pub use join::join_all;
-pub use lock::{KeyedLocks, LockGuard, LockMode};
+pub use keyed_locks::{KeyedLocks, LockGuard, LockMode};
 pub use log_once::LogOnce;
 pub use mutex::lock;
 pub use phase::{InPhase, Phase};
