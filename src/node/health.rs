@@ -233,7 +233,9 @@ impl HealthReporter {
                 recovery: recovery.clone(),
             });
         }
-        if let Some(filesystem) = vitals.size.filter(|size| *size > device.size) {
+        if let Ok(Some(filesystem)) = vitals.size
+            && filesystem > device.size
+        {
             health_issues.push(HealthIssue::DeviceTooSmall {
                 device: name(),
                 size: device.size,

@@ -99,11 +99,11 @@ impl<'a> CallContext<'a> {
         self.wrap(self.host.mounts(quick())).await
     }
 
-    /// The size of a mounted filesystem; `None` if its superblock cannot be read.
+    /// The size of a mounted filesystem; `None` if the device has no superblock of its type.
     pub(super) async fn mounted_size(self, device: &Device, mount: &Mount) -> Result<Option<Bytes>> {
         let vitals = self.wrap(self.host.vitals(quick(), device, mount)).await?;
         vitals.usage.map_err(self.failed())?;
-        Ok(vitals.size)
+        vitals.size.map_err(self.failed())
     }
 
     /// Whether an error made the kernel reject writes to the filesystem at a path. A filesystem that does not respond
