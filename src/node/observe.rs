@@ -27,20 +27,22 @@ pub(super) fn quick() -> Deadline {
     Deadline::after(QUICK)
 }
 
-/// The host, and the volume and operation for error messages.
+/// The host, the deadline of the RPC, and the volume and operation for error messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallContext<'a> {
     pub(super) host: &'a dyn Host,
     pub(super) volume: &'a Volume,
     pub(super) operation: &'static str,
+    pub(super) deadline: Deadline,
 }
 
 impl<'a> CallContext<'a> {
-    pub(super) fn new(host: &'a dyn Host, volume: &'a Volume, operation: &'static str) -> Self {
+    pub(super) fn new(host: &'a dyn Host, volume: &'a Volume, operation: &'static str, deadline: Deadline) -> Self {
         Self {
             host,
             volume,
             operation,
+            deadline,
         }
     }
 
