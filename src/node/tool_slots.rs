@@ -37,7 +37,7 @@ impl ToolKind {
             // Grows a mounted filesystem while it is used.
             Step::GrowPartition | Step::GrowMounted(..) => None,
             Step::MakeDirectory(_) | Step::MakeFile(_) | Step::SetReadOnly(_) | Step::Mount(_) => None,
-            Step::Bind { .. } | Step::BindDevice(_) | Step::RemountReadOnly(_) | Step::Restrict { .. } => None,
+            Step::Bind { .. } | Step::BindDevice(_) | Step::Restrict { .. } => None,
         });
         kinds.max_by_key(|kind| *kind == Self::FullCheck)
     }

@@ -196,13 +196,6 @@ impl Host for FakeHost {
         })
     }
 
-    async fn remount_read_only(&self, _deadline: Deadline, target: &Path) -> Result<()> {
-        self.act("remount-ro", target, |state| {
-            let mount = state.mounts.iter_mut().rfind(|mount| mount.point == target);
-            mount.expect("the target is mounted").options = "ro".to_owned();
-        })
-    }
-
     async fn restrict(&self, _deadline: Deadline, target: &Path, flags: &MountFlags) -> Result<()> {
         self.act("restrict", target, |state| {
             let mount = state.mounts.iter_mut().rfind(|mount| mount.point == target);
