@@ -1,12 +1,12 @@
 //! General utilities that do not depend on storage.
 
 mod join;
-pub mod lock;
+mod keyed_locks;
 mod log_once;
 pub mod phase;
 
 pub use join::join_all;
-pub use lock::{KeyedLocks, LockGuard, LockMode};
+pub use keyed_locks::{KeyedLocks, LockGuard, LockMode};
 pub use log_once::LogOnce;
 pub use phase::{InPhase, Phase};
 // The client counts the same time and finishes its work in the same tasks.

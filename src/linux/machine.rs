@@ -179,16 +179,10 @@ impl Host for Linux {
         blocking(deadline, "bind onto", target, bind).await
     }
 
-    async fn remount_read_only(&self, deadline: Deadline, target: &Path) -> Result<()> {
-        let table = self.mountinfo();
-        let remount = move |target: &Path| mount::remount_read_only(&table, target);
-        blocking(deadline, "remount read-only", target, remount).await
-    }
-
     async fn restrict(&self, deadline: Deadline, target: &Path, flags: &MountFlags) -> Result<()> {
         let (table, flags) = (self.mountinfo(), flags.clone());
         let restrict = move |target: &Path| mount::restrict(&table, target, &flags);
-        blocking(deadline, "restrict", target, restrict).await
+        blocking(deadline, mount::RESTRICT, target, restrict).await
     }
 
     async fn unmount(&self, deadline: Deadline, target: &Path) -> Result<()> {

@@ -131,10 +131,7 @@ pub trait Host: Debug + Send + Sync {
     /// Bind-mounts the node of a device, if it still belongs to the chosen device.
     async fn bind_device(&self, deadline: Deadline, device: &Device, target: &Path) -> Result<()>;
 
-    /// Makes the topmost mount at a path read-only; other mounts of the filesystem stay as they are.
-    async fn remount_read_only(&self, deadline: Deadline, target: &Path) -> Result<()>;
-
-    /// Adds options to the topmost mount at a path.
+    /// Adds options, such as `ro`, to the topmost mount at a path; other mounts of the filesystem stay as they are.
     async fn restrict(&self, deadline: Deadline, target: &Path, flags: &MountFlags) -> Result<()>;
 
     /// Removes the topmost mount at a path.

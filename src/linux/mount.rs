@@ -15,6 +15,9 @@ use super::mountinfo;
 use super::walk;
 use crate::model::{Filesystem, MountFlags};
 
+/// The step of [`restrict`] in errors.
+pub(super) const RESTRICT: &str = "add options to the mount at";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountRequest {
     pub target: PathBuf,
@@ -56,26 +59,18 @@ pub(super) fn bind_device(device: &Device, target: &Path) -> Result<()> {
     mount_onto("bind onto", source, target, None, MsFlags::MS_BIND)
 }
 
-/// Makes the topmost mount at a path read-only, and leaves its other options as they are.
-pub(super) fn remount_read_only(table: &Path, target: &Path) -> Result<()> {
-    remount("remount read-only", table, target, MsFlags::MS_RDONLY)
-}
-
-/// Adds options of one mount to the topmost one at a path. Options of the filesystem are ignored.
-pub(super) fn restrict(table: &Path, target: &Path, flags: &MountFlags) -> Result<()> {
-    let has = |option: &str| flags.iter().any(|given| given == option);
-    remount("restrict", table, target, of_one_mount(has))
-}
-
-/// mount(2) sets all options of a mount, so the present ones are repeated.
-fn remount(step: &'static str, table: &Path, target: &Path, added: MsFlags) -> Result<()> {
-    let existing = mountinfo::topmost(step, table, target)?;
-    let kept = of_one_mount(|option| existing.has_option(option));
-    let mut flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | added | kept;
+/// Adds options of one mount to the topmost one at a path. Options of the filesystem are ignored. mount(2) sets all
+/// options of a mount, so the present ones are repeated.
+pub(super) fn restrict(table: &Path, target: &Path, added: &MountFlags) -> Result<()> {
+    let existing = mountinfo::topmost(RESTRICT, table, target)?;
+    let has = |option: &str| existing.has_option(option) || added.iter().any(|given| given == option);
+    let of_one_mount = FLAGS[..OF_ONE_MOUNT].iter().filter(|(option, ..)| has(option));
+    let mut flags: MsFlags = of_one_mount.map(|(.., flag)| *flag).collect();
+    flags |= MsFlags::MS_BIND | MsFlags::MS_REMOUNT;
     if flags.contains(MsFlags::MS_NOATIME) {
         flags.remove(MsFlags::MS_RELATIME);
     }
-    mount_onto(step, None, target, None, flags)
+    mount_onto(RESTRICT, None, target, None, flags)
 }
 
 /// mount(2) on a target that is opened without following symlinks; with the type and the options of a filesystem.
@@ -89,14 +84,6 @@ fn mount_onto(
     let opened = walk::open(step, target, OFlag::empty())?;
     let (kind, data) = filesystem.unzip();
     mount(source, &walk::path_of(&opened), kind, flags, data).io_context(step, target)
-}
-
-fn of_one_mount(has: impl Fn(&str) -> bool) -> MsFlags {
-    let of_one = FLAGS[..OF_ONE_MOUNT].iter();
-    of_one
-        .filter(|(option, ..)| has(option))
-        .map(|(.., flag)| *flag)
-        .collect()
 }
 
 /// A descriptor of the mount itself would keep it in use, so its name is looked up in the opened parent directory.

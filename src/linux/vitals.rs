@@ -12,14 +12,15 @@ use super::device::Device;
 use super::error::{IoResult, Result};
 use super::io_progress;
 use super::mountinfo::Mount;
+use super::superblock::Superblocks;
 use crate::model::{Bytes, Filesystem};
 
 #[derive(Debug)]
 pub struct Vitals {
     /// The error of the system call if the filesystem has shut down.
     pub usage: Result<Usage>,
-    /// The size of the filesystem, if its superblock can be read.
-    pub size: Option<Bytes>,
+    /// The size of the filesystem; `None` if the device has no superblock of its type.
+    pub size: Result<Option<Bytes>>,
     pub errors: Option<String>,
     /// Whether an error since the mount made the kernel reject all writes. Between Linux 6.12 and 6.15, and in stable
     /// releases of older kernels, the mount table does not show this for ext ("ext4: don't set SB_RDONLY after
@@ -49,18 +50,21 @@ pub(super) fn read(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
         // The following reads may be served from the page cache of a device that does not respond.
         io_progress::wait(sys, device.whole_name());
     }
-    let superblocks = filesystem.and_then(|_| content::read_superblocks(device).ok());
-    let superblocks = superblocks.unwrap_or_default();
+    let superblocks = match filesystem {
+        Some(_) => content::read_superblocks(device),
+        None => Ok(Superblocks::default()),
+    };
+    let readable = superblocks.as_ref().ok();
     let errors = match filesystem {
         Some(Filesystem::Ext4 | Filesystem::Ext3) => {
-            let mounted = superblocks.ext.map(|ext| ext.mounted);
+            let mounted = readable.and_then(|superblocks| superblocks.ext).map(|ext| ext.mounted);
             ext_errors(&sys.join("fs/ext4").join(&device.name), mounted)
         }
         Some(Filesystem::Btrfs) => btrfs_errors(sys, device),
         // xfs keeps no error counts: it shuts down.
         Some(Filesystem::Xfs) | None => None,
     };
-    let stops = superblocks.ext_stops_after_error();
+    let stops = readable.is_some_and(Superblocks::ext_stops_after_error);
     let rejects_writes = has_ext_stopped(errors.as_deref(), mount, stops);
     let usage = usage(&mount.point).and_then(|usage| {
         // statvfs(3) still succeeds on an xfs that has shut down; all other calls fail.
@@ -69,7 +73,7 @@ pub(super) fn read(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
     });
     let total = usage.as_ref().map_or(0, |usage| usage.bytes.total);
     Vitals {
-        size: filesystem.and_then(|kind| superblocks.mounted_size(kind, Bytes(total))),
+        size: superblocks.map(|read| filesystem.and_then(|kind| read.mounted_size(kind, Bytes(total)))),
         usage,
         errors,
         rejects_writes,
@@ -191,6 +195,16 @@ mod tests {
         assert_eq!(found.as_deref(), Some("write_errs 3 since they were last set to 0"));
         assert_eq!(errors("vdb"), None);
         assert_eq!(errors("vdd"), None);
+    }
+
+    #[test]
+    fn the_size_is_an_error_if_the_superblock_cannot_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let device = disk("vdb-missing", 16, "bp1");
+        let mut mount = mount_of(&device, "/", "rw");
+        assert!(read(dir.path(), &device, &mount).size.is_err());
+        mount.kind = "tmpfs".to_owned();
+        assert_eq!(read(dir.path(), &device, &mount).size.unwrap(), None);
     }
 
     #[test]

@@ -32,10 +32,10 @@ impl Expander {
     }
 
     async fn expand_locked(self, request: ExpandRequest, deadline: Deadline) -> Result<Bytes> {
-        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION);
+        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION, deadline);
         let volume = &self.staged.volume(call).await?;
         let call = CallContext { volume, ..call };
-        let device = self.wait_for_size(&request, call, deadline).await?;
+        let device = self.wait_for_size(&request, call).await?;
         let size = device.size;
         if let Some(limit) = request.limit.filter(|limit| size > *limit) {
             let message = format!("{device} has {size}, at most {limit} are allowed, and disks are never shrunk");
@@ -81,17 +81,12 @@ impl Expander {
     }
 
     /// The volume's device, once it has the required size.
-    async fn wait_for_size(
-        &self,
-        request: &ExpandRequest,
-        call: CallContext<'_>,
-        deadline: Deadline,
-    ) -> Result<Device> {
+    async fn wait_for_size(&self, request: &ExpandRequest, call: CallContext<'_>) -> Result<Device> {
         let mut device = self.device_at(request, call).await?;
         let required = request.required.unwrap_or_default();
         let mut changes = None;
         while device.size < required {
-            if !self.observer.await_change(call, &mut changes, deadline).await {
+            if !self.observer.await_change(call, &mut changes).await {
                 let size = device.size;
                 let message = format!("{device} still has {size} at the deadline, {required} are required");
                 return Err(call.error(Failure::DeviceNotResized, message));

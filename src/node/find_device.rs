@@ -108,13 +108,17 @@ fn stale(link: &Link, device: &Device) -> String {
 }
 
 impl Observer {
-    pub(super) async fn wait_for_device(&self, call: CallContext<'_>, deadline: Deadline) -> Result<Device> {
+    pub(super) async fn wait_for_device(&self, call: CallContext<'_>) -> Result<Device> {
         let operation = "finding its device";
-        let call = CallContext { operation, ..call };
         let start = Instant::now();
         // The error, with the devices that exist, must reach the caller in time.
-        let time = deadline.remaining();
-        let deadline = deadline.at_most(time - LIST_TIME.min(time / 4));
+        let time = call.deadline.remaining();
+        let deadline = call.deadline.at_most(time - LIST_TIME.min(time / 4));
+        let call = CallContext {
+            operation,
+            deadline,
+            ..call
+        };
         let mut changes = None;
         loop {
             let notes = match self.lookup(call).await? {
@@ -125,7 +129,7 @@ impl Observer {
                 }
                 Err(notes) => notes,
             };
-            if !self.await_change(call, &mut changes, deadline).await {
+            if !self.await_change(call, &mut changes).await {
                 let devices = call.wrap(call.host.devices(quick())).await?;
                 let existing = device_not_found::describe(&devices, notes);
                 let serial = &call.volume.serial;
@@ -136,17 +140,16 @@ impl Observer {
     }
 
     /// Waits briefly for the partitions of a device. The kernel adds them after the disk, and a disk may have none.
-    pub(super) async fn wait_for_partitions(
-        &self,
-        call: CallContext<'_>,
-        mut device: Device,
-        deadline: Deadline,
-    ) -> Result<Device> {
+    pub(super) async fn wait_for_partitions(&self, call: CallContext<'_>, mut device: Device) -> Result<Device> {
         let operation = "finding its partition";
-        let call = CallContext { operation, ..call };
-        let deadline = deadline.at_most(PARTITION_SCAN);
+        let deadline = call.deadline.at_most(PARTITION_SCAN);
+        let call = CallContext {
+            operation,
+            deadline,
+            ..call
+        };
         let mut changes = None;
-        while device.partitions.is_empty() && self.await_change(call, &mut changes, deadline).await {
+        while device.partitions.is_empty() && self.await_change(call, &mut changes).await {
             if let Some(now) = self.lookup_device(call).await? {
                 device = now;
             }
@@ -156,17 +159,12 @@ impl Observer {
 
     /// Waits until the next lookup is due; false if the deadline leaves no time to wait. The first call subscribes to
     /// changes and returns immediately: only a lookup after that misses no change.
-    pub(super) async fn await_change(
-        &self,
-        call: CallContext<'_>,
-        changes: &mut Option<DeviceChanges>,
-        deadline: Deadline,
-    ) -> bool {
+    pub(super) async fn await_change(&self, call: CallContext<'_>, changes: &mut Option<DeviceChanges>) -> bool {
         let Some(changes) = changes else {
             *changes = Some(call.host.changes(self.device_dir.is_some()));
             return true;
         };
-        let remaining = deadline.remaining().saturating_sub(MARGIN);
+        let remaining = call.deadline.remaining().saturating_sub(MARGIN);
         Deadline::after(remaining).bound(changes.next()).await.is_ok()
     }
 

@@ -83,16 +83,11 @@ impl Formatter {
     ///
     /// # Errors
     /// The mkfs still runs at the deadline, or the content is unclear.
-    pub(super) async fn discard_incomplete(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        deadline: Deadline,
-    ) -> Result<()> {
+    pub(super) async fn discard_incomplete(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
         if self.records.get(device, call).await? != FormatRecord::Current {
             return Ok(());
         }
-        drop(call.wrap(call.host.lock_device(deadline, device)).await?);
+        drop(call.wrap(call.host.lock_device(call.deadline, device)).await?);
         let wiped = match call.host.content(quick(), device).await {
             Ok(content) if is_incomplete(&content) => self.wipe(call, device).await,
             Ok(_) => Ok(()),

@@ -35,7 +35,7 @@ pub struct HealthReporter {
 impl HealthReporter {
     /// Health issues of the volume on this node, if any. Returns within seconds, even if the device does not respond.
     pub async fn health(&self, request: &HealthRequest, deadline: Deadline) -> Result<Vec<HealthIssue>> {
-        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION);
+        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION, deadline);
         let volume = &self.staged.volume(call).await?;
         let call = CallContext { volume, ..call };
         let device = self.observer.lookup_device(call).await?;
@@ -49,7 +49,7 @@ impl HealthReporter {
         if let Some(device) = &device {
             candidates.extend(mounts.iter().rfind(|mount| mount.is_of(device)));
         }
-        let report = self.first_report(call, device.as_ref(), &candidates, deadline).await?;
+        let report = self.first_report(call, device.as_ref(), &candidates).await?;
         if report.is_some() || device.is_some() {
             return Ok(report.map(|report| report.health_issues).unwrap_or_default());
         }
@@ -61,7 +61,7 @@ impl HealthReporter {
     /// The usage and the health issues of the volume at a path. Returns within seconds, even if the device no longer
     /// responds.
     pub async fn stats(&self, request: &PathRequest, deadline: Deadline) -> Result<VolumeStats> {
-        let call = CallContext::new(&*self.observer.host, &request.volume, "taking statistics");
+        let call = CallContext::new(&*self.observer.host, &request.volume, "taking statistics", deadline);
         let volume = &self.staged.volume(call).await?;
         let call = CallContext { volume, ..call };
         let device = self.observer.lookup_device(call).await?;
@@ -74,7 +74,7 @@ impl HealthReporter {
             };
             return Err(call.not_found(request.path.as_path(), reason));
         };
-        let report = self.first_report(call, device.as_ref(), &[mount], deadline).await?;
+        let report = self.first_report(call, device.as_ref(), &[mount]).await?;
         report.ok_or_else(|| {
             let reason = format!("{} is mounted there", mount.source.display());
             call.not_found(request.path.as_path(), reason)
@@ -90,7 +90,7 @@ impl HealthReporter {
 
     async fn measure(&self, id: DiskId, deadline: Deadline) -> StagedVolume {
         let default = Volume::new(id, None);
-        let call = CallContext::new(&*self.observer.host, &default, "measuring");
+        let call = CallContext::new(&*self.observer.host, &default, "measuring", deadline);
         let volume = &self.staged.volume(call).await.unwrap_or_else(|_| default.clone());
         let call = CallContext { volume, ..call };
         let device = self.observer.lookup_device(call).await.ok().flatten();
@@ -98,7 +98,7 @@ impl HealthReporter {
             Some(device) => self.observer.host.io_statistics(deadline, device).await.ok().flatten(),
             None => None,
         };
-        let stats = match self.mounted_stats(call, device.as_ref(), deadline).await {
+        let stats = match self.mounted_stats(call, device.as_ref()).await {
             Ok(stats) => stats,
             Err(error) => {
                 let error = error_chain(&error);
@@ -113,12 +113,7 @@ impl HealthReporter {
         }
     }
 
-    async fn mounted_stats(
-        &self,
-        call: CallContext<'_>,
-        device: Option<&Device>,
-        deadline: Deadline,
-    ) -> Result<Option<VolumeStats>> {
+    async fn mounted_stats(&self, call: CallContext<'_>, device: Option<&Device>) -> Result<Option<VolumeStats>> {
         let mounts = call.mounts().await?;
         let candidates: Vec<&Mount> = match device {
             Some(device) => {
@@ -128,7 +123,7 @@ impl HealthReporter {
             // A mount of a removed device.
             None => mounts.iter().collect(),
         };
-        self.first_report(call, device, &candidates, deadline).await
+        self.first_report(call, device, &candidates).await
     }
 
     /// Checks the health of the volume at the first of these mounts that is of the volume, and logs changes.
@@ -137,12 +132,11 @@ impl HealthReporter {
         call: CallContext<'_>,
         device: Option<&Device>,
         mounts: &[&Mount],
-        deadline: Deadline,
     ) -> Result<Option<VolumeStats>> {
         let operation = OPERATION;
         let call = CallContext { operation, ..call };
         for mount in mounts {
-            let report = self.check_mount_health(call, device, mount, deadline).await?;
+            let report = self.check_mount_health(call, device, mount).await?;
             if let Some(report) = report {
                 self.log.log_change(call.id(), &mount.point, &report.health_issues);
                 return Ok(Some(report));
@@ -157,7 +151,6 @@ impl HealthReporter {
         call: CallContext<'_>,
         device: Option<&Device>,
         mount: &Mount,
-        deadline: Deadline,
     ) -> Result<Option<VolumeStats>> {
         let gone = || VolumeStats {
             usage: None,
@@ -184,16 +177,10 @@ impl HealthReporter {
             }));
         }
         let device = mount.mounted_part(device);
-        self.query_filesystem(call, &device, mount, deadline).await.map(Some)
+        self.query_filesystem(call, &device, mount).await.map(Some)
     }
 
-    async fn query_filesystem(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        mount: &Mount,
-        deadline: Deadline,
-    ) -> Result<VolumeStats> {
+    async fn query_filesystem(&self, call: CallContext<'_>, device: &Device, mount: &Mount) -> Result<VolumeStats> {
         let mounts = call.mounts().await?;
         let recovery = self.recovery(call.id(), device, mount).await;
         let mut health_issues: Vec<HealthIssue> = read_only(device, &mounts, &recovery).into_iter().collect();
@@ -202,7 +189,7 @@ impl HealthReporter {
             device: name(),
             recovery: recovery.clone(),
         };
-        let timeout = deadline.at_most(FILESYSTEM_TIMEOUT);
+        let timeout = call.deadline.at_most(FILESYSTEM_TIMEOUT);
         let vitals = call.host.vitals(timeout, device, mount).await;
         let hangs_since = match &vitals {
             Err(HostError::TimedOut { .. }) => Some(FILESYSTEM_TIMEOUT),
@@ -233,7 +220,9 @@ impl HealthReporter {
                 recovery: recovery.clone(),
             });
         }
-        if let Some(filesystem) = vitals.size.filter(|size| *size > device.size) {
+        if let Ok(Some(filesystem)) = vitals.size
+            && filesystem > device.size
+        {
             health_issues.push(HealthIssue::DeviceTooSmall {
                 device: name(),
                 size: device.size,

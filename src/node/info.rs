@@ -207,7 +207,7 @@ mod tests {
         );
         // A volume whose pod is restarting.
         let volume = super::super::Volume::new("d-recorded".parse().unwrap(), None);
-        let call = CallContext::new(&*fake, &volume, "staging");
+        let call = CallContext::new(&*fake, &volume, "staging", quick());
         let device = disk("vdz", 400, "recorded");
         node.info.staged.put(call, &device, None).await.unwrap();
         node.info.info().await

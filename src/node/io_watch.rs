@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
 use super::observe::{CallContext, quick};
 use super::volume_operations::{VolumeOperations, hung};
 use super::{Error, Result};
-use crate::base::{Deadline, error_chain, lock};
+use crate::base::{error_chain, lock};
 use crate::linux::{Device, HostError, IoStatistics};
 use crate::model::DiskId;
 
@@ -62,12 +62,7 @@ impl IoWatch {
     ///
     /// # Errors
     /// `DISK_HUNG` shortly before the deadline.
-    pub(super) async fn check_responds(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        deadline: Deadline,
-    ) -> Result<()> {
+    pub(super) async fn check_responds(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
         let step = format!("waiting until {device} completes I/O");
         let _step = self.operations.step(call.id(), step);
         let mut ticks = interval(CHECK_INTERVAL);
@@ -78,7 +73,7 @@ impl IoWatch {
             let now = match call.host.io_statistics(quick(), device).await {
                 Ok(Some(now)) if now.in_flight > 0 => now,
                 Ok(_) => break,
-                Err(error) if deadline.remaining() <= MARGIN => return Err(call.failed()(error)),
+                Err(error) if call.deadline.remaining() <= MARGIN => return Err(call.failed()(error)),
                 Err(_) => continue,
             };
             let (completed, since) = *first.get_or_insert_with(|| {
@@ -95,7 +90,7 @@ impl IoWatch {
             }
             let hung_device = (device.to_string(), since);
             self.operations.set_hung(call.id(), Some(hung_device));
-            if deadline.remaining() <= MARGIN {
+            if call.deadline.remaining() <= MARGIN {
                 lock(&self.unresponsive).insert(call.id().clone(), (completed, since));
                 let progress = format!("{} waits for it", call.operation);
                 return Err(hung(call.id(), device, since.elapsed(), &progress));

@@ -27,20 +27,22 @@ pub(super) fn quick() -> Deadline {
     Deadline::after(QUICK)
 }
 
-/// The host, and the volume and operation for error messages.
+/// The host, the deadline of the RPC, and the volume and operation for error messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallContext<'a> {
     pub(super) host: &'a dyn Host,
     pub(super) volume: &'a Volume,
     pub(super) operation: &'static str,
+    pub(super) deadline: Deadline,
 }
 
 impl<'a> CallContext<'a> {
-    pub(super) fn new(host: &'a dyn Host, volume: &'a Volume, operation: &'static str) -> Self {
+    pub(super) fn new(host: &'a dyn Host, volume: &'a Volume, operation: &'static str, deadline: Deadline) -> Self {
         Self {
             host,
             volume,
             operation,
+            deadline,
         }
     }
 
@@ -99,11 +101,11 @@ impl<'a> CallContext<'a> {
         self.wrap(self.host.mounts(quick())).await
     }
 
-    /// The size of a mounted filesystem; `None` if its superblock cannot be read.
+    /// The size of a mounted filesystem; `None` if the device has no superblock of its type.
     pub(super) async fn mounted_size(self, device: &Device, mount: &Mount) -> Result<Option<Bytes>> {
         let vitals = self.wrap(self.host.vitals(quick(), device, mount)).await?;
         vitals.usage.map_err(self.failed())?;
-        Ok(vitals.size)
+        vitals.size.map_err(self.failed())
     }
 
     /// Whether an error made the kernel reject writes to the filesystem at a path. A filesystem that does not respond

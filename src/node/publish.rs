@@ -27,12 +27,12 @@ impl Publisher {
     }
 
     async fn publish_locked(self, request: PublishRequest, deadline: Deadline) -> Result<()> {
-        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION);
+        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION, deadline);
         // Invalid paths are rejected before the wait for the device.
         for path in [&request.staging, &request.target] {
             self.observer.resolve_path(path, call).await?;
         }
-        let device = self.observer.wait_for_device(call, deadline);
+        let device = self.observer.wait_for_device(call);
         let observed = self.observe(&request, device.await?, call).await?;
         let steps = plan::publish(&request, &observed).map_err(call.refused())?;
         run_steps(&self.formatter, call, &observed.device, &steps, None).await

@@ -23,13 +23,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Removes the topmost mount at a path, which is of this device. Waits until the deadline while the mount is busy.
-pub(super) async fn unmount(
-    io: &IoWatch,
-    call: CallContext<'_>,
-    device: &Device,
-    path: &Path,
-    deadline: Deadline,
-) -> Result<()> {
+pub(super) async fn unmount(io: &IoWatch, call: CallContext<'_>, device: &Device, path: &Path) -> Result<()> {
     tracing::info!(disk.id = %call.id(), "{}: unmount {}", call.operation, path.display());
     // Also while the mount is busy.
     let _step = io.operations.step(call.id(), unmounting(path));
@@ -38,7 +32,7 @@ pub(super) async fn unmount(
         if !is_busy(&unmounted) {
             return unmounted;
         }
-        if !wait_for_retry(deadline, call).await? {
+        if !wait_for_retry(call).await? {
             let mounts = call.mounts().await?;
             if let Some(top) = mounts.iter().rfind(|mount| mount.point == path) {
                 return Err(mount_in_use(call, top).await);
@@ -66,10 +60,9 @@ pub(super) async fn unmount_dead(
     call: CallContext<'_>,
     device: Option<&Device>,
     path: &Path,
-    deadline: Deadline,
 ) -> Result<()> {
     if let Some(device) = device {
-        io.check_responds(call, device, deadline).await?;
+        io.check_responds(call, device).await?;
     }
     tracing::info!(
         disk.id = %call.id(),
@@ -95,8 +88,8 @@ pub(super) async fn unmount_dead(
 }
 
 /// Writes the cached data of a device, which other mounts may keep in use.
-pub(super) async fn flush(io: &IoWatch, call: CallContext<'_>, device: &Device, deadline: Deadline) -> Result<()> {
-    io.check_responds(call, device, deadline).await?;
+pub(super) async fn flush(io: &IoWatch, call: CallContext<'_>, device: &Device) -> Result<()> {
+    io.check_responds(call, device).await?;
     let flush = call.host.flush(Deadline::never(), device);
     let flush = io.observe_host(call, device, flushing(device), flush);
     flush.await.map(drop)
@@ -104,12 +97,7 @@ pub(super) async fn flush(io: &IoWatch, call: CallContext<'_>, device: &Device, 
 
 /// Waits until nothing in the kernel uses the device and all data is written. The filesystem may still be mounted
 /// in another mount namespace; unwritten data would be lost when the disk is detached.
-pub(super) async fn wait_released(
-    io: &IoWatch,
-    call: CallContext<'_>,
-    device: &Device,
-    deadline: Deadline,
-) -> Result<()> {
+pub(super) async fn wait_released(io: &IoWatch, call: CallContext<'_>, device: &Device) -> Result<()> {
     // Also while the device is in use.
     let _step = io.operations.step(call.id(), flushing(device));
     loop {
@@ -129,18 +117,18 @@ pub(super) async fn wait_released(
             }
             FlushOutcome::InUse => {}
         }
-        if !wait_for_retry(deadline, call).await? {
+        if !wait_for_retry(call).await? {
             return Err(in_use(call, device, &HolderQuery::device(device)).await);
         }
     }
 }
 
 /// Waits for a mount event or the next retry. Returns false if only the time for the search is left.
-async fn wait_for_retry(deadline: Deadline, call: CallContext<'_>) -> Result<bool> {
-    if deadline.remaining() <= SEARCH_TIMEOUT {
+async fn wait_for_retry(call: CallContext<'_>) -> Result<bool> {
+    if call.deadline.remaining() <= SEARCH_TIMEOUT {
         return Ok(false);
     }
-    let changed = call.host.mounts_change(deadline.at_most(RETRY_INTERVAL)).await;
+    let changed = call.host.mounts_change(call.deadline.at_most(RETRY_INTERVAL)).await;
     changed.map(|()| true).map_err(call.failed())
 }
 

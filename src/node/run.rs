@@ -53,7 +53,6 @@ async fn run_step(
         Step::MakeDirectory(path) => call.wrap(host.make_directory(quick(), path)).await,
         Step::MakeFile(path) => call.wrap(host.make_file(quick(), path)).await,
         Step::Bind { source, target } => call.wrap(host.bind(quick(), source, target)).await,
-        Step::RemountReadOnly(path) => call.wrap(host.remount_read_only(quick(), path)).await,
         Step::Restrict { target, flags } => call.wrap(host.restrict(quick(), target, flags)).await,
         Step::SetReadOnly(read_only) => set_read_only(tools, call, device, *read_only).await,
         Step::Wipe => formatter.wipe(call, device).await,

@@ -40,17 +40,17 @@ impl Stager {
     }
 
     async fn stage_locked(self, request: StageRequest, deadline: Deadline) -> Result<()> {
-        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION);
+        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION, deadline);
         // Invalid paths are rejected before the wait for the device.
         self.observer.resolve_path(&request.staging, call).await?;
-        let found = self.observer.wait_for_device(call, deadline);
+        let found = self.observer.wait_for_device(call);
         let mut disk = found.in_phase(Phase::DeviceWait).await?;
         if request.tuning.partition {
-            let partitions = self.observer.wait_for_partitions(call, disk, deadline);
+            let partitions = self.observer.wait_for_partitions(call, disk);
             disk = partitions.in_phase(Phase::DeviceWait).await?;
         }
         let io = &self.io;
-        let prepare = Box::pin(self.prepare(&request, &disk, call, deadline));
+        let prepare = Box::pin(self.prepare(&request, &disk, call));
         let (device, steps, mut blank) = io.observe(call, &disk, None, prepare).await?;
         let tool = self.tool_kind(call, &device, &steps);
         let tool = io.observe(call, &disk, None, tool).await?;
@@ -61,7 +61,7 @@ impl Stager {
                 None => {
                     // Release the device during the wait; mkfs locks and reads it again.
                     blank = None;
-                    let slot = self.tool_slots.acquire(call, kind, deadline);
+                    let slot = self.tool_slots.acquire(call, kind);
                     Some(slot.in_phase(Phase::ToolQueue).await?)
                 }
             },
@@ -82,10 +82,9 @@ impl Stager {
         request: &StageRequest,
         disk: &Device,
         call: CallContext<'_>,
-        deadline: Deadline,
     ) -> Result<(Device, Vec<Step>, Option<DeviceLock>)> {
-        self.remove_dead_mounts(request, disk, call, deadline).await?;
-        let (observed, blank) = self.observe(request, disk, call, deadline).await?;
+        self.remove_dead_mounts(request, disk, call).await?;
+        let (observed, blank) = self.observe(request, disk, call).await?;
         let steps = plan::stage(request, &observed).map_err(call.refused())?;
         // A volume that is already mounted was recorded before its mount, unless the record was lost.
         let is_mount = |step: &Step| matches!(step, Step::Mount(_));
@@ -103,13 +102,7 @@ impl Stager {
     }
 
     /// Removes mounts at the staging path whose device was removed, which an unstage would remove too.
-    async fn remove_dead_mounts(
-        &self,
-        request: &StageRequest,
-        disk: &Device,
-        call: CallContext<'_>,
-        deadline: Deadline,
-    ) -> Result<()> {
+    async fn remove_dead_mounts(&self, request: &StageRequest, disk: &Device, call: CallContext<'_>) -> Result<()> {
         loop {
             let (_, state) = self.observer.observe(&request.staging, call).await?;
             let Some(mount) = state.mount.as_ref().filter(|mount| !mount.is_of(disk)) else {
@@ -119,7 +112,7 @@ impl Stager {
                 // The plan names what is mounted there.
                 return Ok(());
             };
-            release::unmount_dead(&self.io, call, device.as_deref(), &state.path, deadline).await?;
+            release::unmount_dead(&self.io, call, device.as_deref(), &state.path).await?;
         }
     }
 
@@ -138,7 +131,6 @@ impl Stager {
         request: &StageRequest,
         disk: &Device,
         call: CallContext<'_>,
-        deadline: Deadline,
     ) -> Result<(StageObservation, Option<DeviceLock>)> {
         let device = match request.access {
             Access::Mount { .. } if request.tuning.partition => plan::single_partition(disk).map_err(call.refused())?,
@@ -161,11 +153,11 @@ impl Stager {
         };
         if format_record == FormatRecord::Current {
             // A mkfs that an earlier process started may still run.
-            drop(call.wrap(call.host.lock_device(deadline, &device)).await?);
+            drop(call.wrap(call.host.lock_device(call.deadline, &device)).await?);
         }
         let (content, blank) = match request.access {
             Access::Mount { .. } if !in_use => {
-                let read = content(&device, deadline, call);
+                let read = content(&device, call);
                 let (content, blank) = read.in_phase(Phase::BlankCheck).await?;
                 (Some(content), blank)
             }
@@ -194,9 +186,9 @@ impl Stager {
 /// Reads the content of an unused device. Returns the lock under which it was read if the device is blank and could be
 /// locked immediately. Only devices that appear blank are locked: udev probes a new device for a moment and skips
 /// locked ones.
-async fn content(device: &Device, deadline: Deadline, call: CallContext<'_>) -> Result<(Content, Option<DeviceLock>)> {
-    let lock = call.wrap(call.host.lock_if_blank(deadline, device)).await?;
-    let content = match call.host.content(deadline, device).await {
+async fn content(device: &Device, call: CallContext<'_>) -> Result<(Content, Option<DeviceLock>)> {
+    let lock = call.wrap(call.host.lock_if_blank(call.deadline, device)).await?;
+    let content = match call.host.content(call.deadline, device).await {
         // Another mount namespace still has the filesystem mounted, or a process has a file of it open.
         Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => {
             return Err(in_use(call, device, &HolderQuery::device(device)).await);

@@ -9,7 +9,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::Result;
 use super::observe::CallContext;
 use super::plan::Step;
-use crate::base::Deadline;
 use crate::model::{Failure, Fsck};
 
 /// Each needs about 10 MiB, whatever the size of the disk (measured up to 15 TiB, e2fsprogs 1.47).
@@ -38,7 +37,7 @@ impl ToolKind {
             // Grows a mounted filesystem while it is used.
             Step::GrowPartition | Step::GrowMounted(..) => None,
             Step::MakeDirectory(_) | Step::MakeFile(_) | Step::SetReadOnly(_) | Step::Mount(_) => None,
-            Step::Bind { .. } | Step::BindDevice(_) | Step::RemountReadOnly(_) | Step::Restrict { .. } => None,
+            Step::Bind { .. } | Step::BindDevice(_) | Step::Restrict { .. } => None,
         });
         kinds.max_by_key(|kind| *kind == Self::FullCheck)
     }
@@ -72,18 +71,13 @@ impl ToolSlots {
         self.slots(kind).try_acquire_owned().ok()
     }
 
-    pub(super) async fn acquire(
-        &self,
-        call: CallContext<'_>,
-        kind: ToolKind,
-        deadline: Deadline,
-    ) -> Result<OwnedSemaphorePermit> {
+    pub(super) async fn acquire(&self, call: CallContext<'_>, kind: ToolKind) -> Result<OwnedSemaphorePermit> {
         let tools = match kind {
             ToolKind::Quick => format!("{QUICK_TOOLS} filesystem tools"),
             ToolKind::FullCheck => format!("{FULL_CHECKS} full filesystem checks"),
         };
         tracing::info!(disk.id = %call.id(), "waiting for one of the {tools} of other volumes");
-        match deadline.bound(self.slots(kind).acquire_owned()).await {
+        match call.deadline.bound(self.slots(kind).acquire_owned()).await {
             Ok(Ok(slot)) => Ok(slot),
             // The semaphores are never closed.
             Ok(Err(_)) | Err(_) => {
@@ -99,6 +93,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::base::Deadline;
     use crate::linux::fake::{FakeHost, FakeState};
     use crate::model::{Filesystem, Tuning};
     use crate::node::Volume;
@@ -128,21 +123,20 @@ mod tests {
         let slots = ToolSlots::default();
         let host = FakeHost::new(FakeState::default());
         let volume = Volume::new("d-bp1".parse().unwrap(), None);
-        let call = CallContext::new(&host, &volume, "staging");
-        let soon = || Deadline::after(Duration::from_secs(5));
+        let soon = || CallContext::new(&host, &volume, "staging", Deadline::after(Duration::from_secs(5)));
         let mut checks = Vec::new();
         while let Some(slot) = slots.try_acquire(ToolKind::FullCheck) {
             checks.push(slot);
         }
         assert_eq!(checks.len(), FULL_CHECKS);
-        let error = slots.acquire(call, ToolKind::FullCheck, soon());
+        let error = slots.acquire(soon(), ToolKind::FullCheck);
         let error = error.await.unwrap_err().to_string();
         assert!(error.contains("2 full filesystem checks"), "{error}");
         let quick = || slots.try_acquire(ToolKind::Quick).unwrap();
         let quick: Vec<_> = std::iter::repeat_with(quick).take(QUICK_TOOLS).collect();
         assert!(slots.try_acquire(ToolKind::Quick).is_none());
         drop((checks.pop(), quick));
-        let acquired = slots.acquire(call, ToolKind::FullCheck, soon());
+        let acquired = slots.acquire(soon(), ToolKind::FullCheck);
         drop(acquired.await.unwrap());
     }
 }

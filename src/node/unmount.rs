@@ -55,24 +55,18 @@ impl Unmounter {
     }
 
     async fn run_locked(self, request: PathRequest, operation: &'static str, deadline: Deadline) -> Result<()> {
-        let call = CallContext::new(&*self.observer.host, &request.volume, operation);
+        let call = CallContext::new(&*self.observer.host, &request.volume, operation, deadline);
         let volume = &self.staged.volume(call).await?;
         let call = CallContext { volume, ..call };
-        let (devices, state) = self.unmount_all(&request, deadline, call).await?;
+        let (devices, state) = self.unmount_all(&request, call).await?;
         match operation {
-            UNSTAGING => self.release(&request, devices, deadline, call).await,
+            UNSTAGING => self.release(&request, devices, call).await,
             _ => remove(&state, call, quick()).await,
         }
     }
 
     /// Releases the volume, whose staging path is unmounted. `devices` are those of its mounts.
-    async fn release(
-        &self,
-        request: &PathRequest,
-        mut devices: Vec<Device>,
-        deadline: Deadline,
-        call: CallContext<'_>,
-    ) -> Result<()> {
+    async fn release(&self, request: &PathRequest, mut devices: Vec<Device>, call: CallContext<'_>) -> Result<()> {
         if devices.is_empty() {
             devices = release_candidates(&self.observer, &self.staged, call).await?;
         }
@@ -82,8 +76,8 @@ impl Unmounter {
         }
         let io = &self.io;
         for device in &devices {
-            io.check_responds(call, device, deadline).await?;
-            let discard = self.formatter.discard_incomplete(call, device, deadline);
+            io.check_responds(call, device).await?;
+            let discard = self.formatter.discard_incomplete(call, device);
             io.observe(call, device, None, discard).await?;
         }
         // The removal also unmounts the filesystem in mount namespaces that hold a copy of the mount, and writes its
@@ -106,8 +100,8 @@ impl Unmounter {
             other => other?,
         }
         for device in &devices {
-            io.check_responds(call, device, deadline).await?;
-            release::wait_released(io, call, device, deadline).await?;
+            io.check_responds(call, device).await?;
+            release::wait_released(io, call, device).await?;
         }
         self.health_log.forget(call.id());
         io.forget(call.id());
@@ -117,12 +111,7 @@ impl Unmounter {
 
     /// Removes all mounts at the path, which may be stacked. Returns the volume's device if one of them was a mount of
     /// it, and the state of the path.
-    async fn unmount_all(
-        &self,
-        request: &PathRequest,
-        deadline: Deadline,
-        call: CallContext<'_>,
-    ) -> Result<(Vec<Device>, PathState)> {
+    async fn unmount_all(&self, request: &PathRequest, call: CallContext<'_>) -> Result<(Vec<Device>, PathState)> {
         let io = &self.io;
         let mut devices: Vec<Device> = Vec::new();
         loop {
@@ -133,18 +122,18 @@ impl Unmounter {
             let device = match mounted::identify(&self.staged, &state, mount, call).await? {
                 OwnedMount::Device(device) => device,
                 OwnedMount::Dead(device) => {
-                    release::unmount_dead(io, call, device.as_deref(), &state.path, deadline).await?;
+                    release::unmount_dead(io, call, device.as_deref(), &state.path).await?;
                     continue;
                 }
             };
             if call.operation == UNSTAGING {
                 check_not_mounted(&device, &mounts, &state.path, call)?;
                 // The last unmount writes all dirty pages.
-                io.check_responds(call, &device, deadline).await?;
+                io.check_responds(call, &device).await?;
             }
-            release::unmount(io, call, &device, &state.path, deadline).await?;
+            release::unmount(io, call, &device, &state.path).await?;
             if matches!(state.entry, Entry::BlockDevice(_)) && !is_removed(call, &device).await? {
-                release::flush(io, call, &device, deadline).await?;
+                release::flush(io, call, &device).await?;
                 // The last target of a block volume resets the read-only flag of the device.
                 if device.read_only && device_node_mounts(&device, &mounts, &state.path).is_empty() {
                     set_read_only(&self.formatter.tools, call, &device, false).await?;

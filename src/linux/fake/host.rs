@@ -196,13 +196,6 @@ impl Host for FakeHost {
         })
     }
 
-    async fn remount_read_only(&self, _deadline: Deadline, target: &Path) -> Result<()> {
-        self.act("remount-ro", target, |state| {
-            let mount = state.mounts.iter_mut().rfind(|mount| mount.point == target);
-            mount.expect("the target is mounted").options = "ro".to_owned();
-        })
-    }
-
     async fn restrict(&self, _deadline: Deadline, target: &Path, flags: &MountFlags) -> Result<()> {
         self.act("restrict", target, |state| {
             let mount = state.mounts.iter_mut().rfind(|mount| mount.point == target);
@@ -276,7 +269,7 @@ impl Host for FakeHost {
         })
     }
 
-    async fn vitals(&self, _deadline: Deadline, _device: &Device, mount: &Mount) -> Result<Vitals> {
+    async fn vitals(&self, _deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals> {
         let state = self.state();
         if state.hangs {
             return Err(HostError::StillRunning {
@@ -298,9 +291,13 @@ impl Host for FakeHost {
             let error = io::Error::from_raw_os_error(errno);
             HostError::io("stat", &mount.point, error)
         };
+        let unreadable = || HostError::io("read", &device.path, io::Error::other("injected error"));
         Ok(Vitals {
             usage: state.errno.map_or(Ok(usage), |errno| Err(failed(errno))),
-            size: state.stated_size,
+            size: match state.failing_call {
+                Some("read") => Err(unreadable()),
+                _ => Ok(state.stated_size),
+            },
             errors: state.errors.clone(),
             rejects_writes: state.rejects_writes,
         })

@@ -69,19 +69,15 @@ fn publish_mount(filesystem: Filesystem, flags: &MountFlags, read_only: bool, ob
             return Err(PlanError::path_in_use(&observed.target, mount));
         }
         let missing = missing_options(flags, mount, &observed.target)?;
-        let mut steps: Vec<Step> = restrict(&target, missing).into_iter().collect();
-        steps.extend(publish_again(&observed.target, mount, read_only)?);
-        return Ok(steps);
+        let missing = missing.and(missing_read_only(&observed.target, mount, read_only)?);
+        return Ok(restrict(&target, missing).into_iter().collect());
     }
     let mut steps = ensure_directory(&observed.target)?;
     steps.push(Step::Bind {
         source: staging,
         target: target.clone(),
     });
-    steps.extend(restrict(&target, missing));
-    if read_only {
-        steps.push(Step::RemountReadOnly(target));
-    }
+    steps.extend(restrict(&target, missing.and(read_only.then_some("ro"))));
     Ok(steps)
 }
 
@@ -132,7 +128,8 @@ fn publish_block(read_only: bool, observed: &PublishObservation) -> Plan {
         if observed.target.entry != Entry::BlockDevice(device.number) {
             return Err(PlanError::path_in_use(&observed.target, mount));
         }
-        steps.extend(publish_again(&observed.target, mount, read_only)?);
+        let missing = missing_read_only(&observed.target, mount, read_only)?;
+        steps.extend(restrict(&target, MountFlags::default().and(missing)));
         return Ok(steps);
     }
     // Writes to the device would corrupt a mounted filesystem.
@@ -145,18 +142,20 @@ fn publish_block(read_only: bool, observed: &PublishObservation) -> Plan {
         other => return Err(PlanError::wrong_path_type(&target, other, "a file")),
     }
     steps.push(Step::BindDevice(target.clone()));
-    if read_only {
-        steps.push(Step::RemountReadOnly(target));
-    }
+    steps.extend(restrict(&target, MountFlags::default().and(read_only.then_some("ro"))));
     Ok(steps)
 }
 
-/// The volume is already mounted at the target. An earlier read-only call may have been interrupted before the remount,
-/// which is completed. A read-only target never becomes writable.
-fn publish_again(path_state: &PathState, mount: &Mount, read_only: bool) -> Plan {
+/// The option `ro` if the volume is already mounted at the target without it: an earlier read-only call may have been
+/// interrupted before it was added. A read-only target never becomes writable.
+fn missing_read_only(
+    path_state: &PathState,
+    mount: &Mount,
+    read_only: bool,
+) -> Result<Option<&'static str>, PlanError> {
     match (mount.is_read_only(), read_only) {
-        (true, true) | (false, false) => Ok(Vec::new()),
-        (false, true) => Ok(vec![Step::RemountReadOnly(path_state.path.clone())]),
+        (true, true) | (false, false) => Ok(None),
+        (false, true) => Ok(Some("ro")),
         (true, false) => Err(PlanError::incompatible(
             path_state,
             access_name(true),

@@ -16,8 +16,7 @@ pub enum Step {
         source: PathBuf,
         target: PathBuf,
     },
-    RemountReadOnly(PathBuf),
-    /// Adds restrictive options, such as `noexec`, to the mount at the target.
+    /// Adds restrictive options, such as `ro` or `noexec`, to the mount at the target.
     Restrict {
         target: PathBuf,
         flags: MountFlags,
@@ -50,11 +49,7 @@ impl Step {
     pub(in crate::node) fn is_of_path(&self) -> bool {
         matches!(
             self,
-            Self::MakeDirectory(_)
-                | Self::MakeFile(_)
-                | Self::Bind { .. }
-                | Self::RemountReadOnly(_)
-                | Self::Restrict { .. }
+            Self::MakeDirectory(_) | Self::MakeFile(_) | Self::Bind { .. } | Self::Restrict { .. }
         )
     }
 
@@ -65,7 +60,7 @@ impl Step {
             Self::Check(..) => Some(Phase::Fsck),
             Self::GrowUnmounted(..) | Self::GrowPartition | Self::GrowMounted(..) => Some(Phase::Grow),
             Self::Mount(_) | Self::BindDevice(_) => Some(Phase::Mount),
-            Self::MakeDirectory(_) | Self::MakeFile(_) | Self::Bind { .. } | Self::RemountReadOnly(_) => None,
+            Self::MakeDirectory(_) | Self::MakeFile(_) | Self::Bind { .. } => None,
             Self::Restrict { .. } | Self::SetReadOnly(_) | Self::RemoveFormatRecord => None,
         }
     }
@@ -79,7 +74,6 @@ impl fmt::Display for Step {
             Self::Bind { source, target } => {
                 write!(f, "bind-mount {} at {}", source.display(), target.display())
             }
-            Self::RemountReadOnly(path) => write!(f, "remount {} read-only", path.display()),
             Self::Restrict { target, flags } => {
                 write!(f, "add the options {flags} to the mount at {}", target.display())
             }

@@ -55,7 +55,7 @@ async fn a_missing_setting_is_rejected_before_any_setting_is_changed() {
 async fn settings_of_another_disk_with_the_same_name_are_not_changed() {
     let (fake, _) = world(with_disk(Content::Blank));
     let (volume, device) = (volume(), disk("vdb", 16, "bp1"));
-    let call = CallContext::new(&*fake, &volume, "staging");
+    let call = CallContext::new(&*fake, &volume, "staging", soon());
     let request = with_settings("queue/read_ahead_kb=4096");
     for (now, is_applied) in [(device.clone(), true), (disk("vdb", 17, "bp2"), false)] {
         fake.state().devices = vec![now];

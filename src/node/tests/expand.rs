@@ -50,6 +50,20 @@ async fn expand_waits_for_the_device_size() {
     assert_eq!(take_calls(&fake), "resize2fs /dev/vdb");
 }
 
+#[tokio::test(start_paused = true)]
+async fn expand_fails_without_growing_if_the_superblock_cannot_be_read() {
+    let (fake, node) = world(FakeState {
+        failing_call: Some("read"),
+        ..staged()
+    });
+    let error = node.expander.expand(expand_request(0), soon()).await.unwrap_err();
+    assert_eq!(
+        error_chain(&error),
+        format!("volume d-bp1: expanding failed: {UNREADABLE}")
+    );
+    assert_eq!(take_calls(&fake), "");
+}
+
 /// The disk is larger than a DOS partition table can address.
 #[tokio::test(start_paused = true)]
 async fn a_partition_that_cannot_reach_the_end_of_the_disk_is_an_error() {

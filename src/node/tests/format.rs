@@ -42,7 +42,7 @@ async fn the_record_of_a_mkfs_remains_if_the_device_was_removed_before_the_flush
         ..with_disk(Content::Blank)
     });
     let volume = volume();
-    let call = super::observe::CallContext::new(&*fake, &volume, "staging");
+    let call = super::observe::CallContext::new(&*fake, &volume, "staging", soon());
     let (device, tuning) = (disk("vdb", 16, "bp1"), Tuning::default());
     let formatter = &node.stager.formatter;
     let formatted = formatter.format(call, &device, Filesystem::Ext4, &tuning, None);

@@ -47,7 +47,7 @@ async fn a_hung_unmount_is_reported_at_the_deadline_and_to_repeated_calls() {
     let watch = io.clone();
     let hangs = async move {
         let volume = super::volume();
-        let call = CallContext::new(&*host, &volume, "unstaging");
+        let call = CallContext::new(&*host, &volume, "unstaging", soon());
         let never = std::future::pending::<Result<()>>();
         watch.observe(call, &disk("vdb", 16, "bp1"), slot, never).await
     };
@@ -74,7 +74,7 @@ async fn a_busy_disk_is_not_hung() {
     let watch = io.clone();
     let steps = async move {
         let volume = super::volume();
-        let call = CallContext::new(&*host, &volume, "staging");
+        let call = CallContext::new(&*host, &volume, "staging", soon());
         let run = async {
             for round in 0..100 {
                 set(round, 0);
@@ -108,7 +108,7 @@ async fn a_disk_is_hung_only_during_the_step_that_waits_for_it() {
     let watch = io.clone();
     let steps = async move {
         let volume = super::volume();
-        let call = CallContext::new(&*host, &volume, "staging");
+        let call = CallContext::new(&*host, &volume, "staging", soon());
         let step = async {
             tokio::time::sleep(Duration::from_secs(20)).await;
             Ok(())
@@ -129,7 +129,7 @@ async fn a_step_that_times_out_on_a_hung_disk_is_reported_as_that() {
         let (fake, node) = world(FakeState::default());
         set_block_setting(&fake, "stat", stat);
         let volume = volume();
-        let call = CallContext::new(&*fake, &volume, "staging");
+        let call = CallContext::new(&*fake, &volume, "staging", soon());
         let step = async {
             tokio::time::sleep(Duration::from_secs(10)).await;
             let (step, path) = ("read", "/dev/vdb".into());

@@ -33,6 +33,9 @@ const MKFS_EXT4: &str = "mkfs.ext4 -q -O none,has_journal,ext_attr,resize_inode,
                          large_file,extent,flex_bg,64bit,huge_file,dir_nlink,extra_isize,metadata_csum -m 0 \
                          -E nodiscard -e remount-ro /dev/vdb";
 
+/// The error of a device whose superblock cannot be read.
+const UNREADABLE: &str = "cannot read /dev/vdb: injected error";
+
 fn world(state: FakeState) -> (Arc<FakeHost>, Arc<NodeServices>) {
     world_below("/", state)
 }

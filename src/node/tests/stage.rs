@@ -115,6 +115,20 @@ async fn a_concurrent_call_for_a_volume_fails_with_busy() {
     assert_eq!(fake.state().mounts.len(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn stage_fails_if_the_superblock_of_the_mounted_filesystem_cannot_be_read() {
+    let (fake, node) = world(FakeState {
+        failing_call: Some("read"),
+        ..staged()
+    });
+    let error = stage(&node).await.unwrap_err();
+    assert_eq!(
+        error_chain(&error),
+        format!("volume d-bp1: staging failed: {UNREADABLE}")
+    );
+    assert_eq!(take_calls(&fake), "");
+}
+
 /// The kernel adds a disk, then its partitions.
 #[tokio::test(start_paused = true)]
 async fn the_requested_partition_may_appear_after_the_disk() {

@@ -5,11 +5,11 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn a_failed_read_only_publish_leaves_no_writable_mount() {
     let (fake, node) = world(staged());
-    fake.state().failing_call = Some("remount-ro");
+    fake.state().failing_call = Some("restrict");
     node.publisher.publish(publish_request(true), soon()).await.unwrap_err();
     assert_eq!(
         take_calls(&fake),
-        "mkdir /target, bind /target, remount-ro /target, unmount /target, remove /target"
+        "mkdir /target, bind /target, restrict /target, unmount /target, remove /target"
     );
     let points: Vec<_> = (fake.state().mounts.iter()).map(|mount| mount.point.clone()).collect();
     assert_eq!(points, [PathBuf::from("/staging")]);

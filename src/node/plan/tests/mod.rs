@@ -115,7 +115,7 @@ fn outcome(plan: Plan) -> String {
         Step::GrowMounted(..) => "grow-mounted",
         Step::Bind { .. } => "bind",
         Step::BindDevice(_) => "bind-device",
-        Step::RemountReadOnly(_) => "remount-ro",
+        Step::Restrict { flags, .. } if flags.read_only() => "remount-ro",
         Step::Restrict { .. } => "restrict",
     };
     steps.iter().map(name).collect::<Vec<_>>().join(" ")
