@@ -18,11 +18,22 @@ use diskplugin::csi::proto::node_server::Node as _;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume};
 use diskplugin::csi::proto::{NodeStageVolumeRequest, VolumeCapability};
-use diskplugin::linux::{Command, Exec, Host, Linux, ProcessExec, Roots};
-use diskplugin::model::{DriverName, Serial};
-use diskplugin::node::{NodeServices, NodeSettings};
+use diskplugin::linux::{Host, Linux, ProcessExec, Roots};
+use diskplugin::model::Serial;
 use tokio::time::{Instant, MissedTickBehavior};
-use tonic::{Code, Request};
+use tonic::Code;
+
+use common::csi::within;
+use common::loop_device::attach_command;
+use common::shell::sh;
+use disk::node;
+
+#[path = "../tests/common/mod.rs"]
+#[expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, which use the rest")]
+mod common;
+#[path = "../tests/node/disk.rs"]
+#[expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, which use the rest")]
+mod disk;
 
 const DISKS: u64 = 100;
 const POLL: Duration = Duration::from_millis(500);
@@ -61,35 +72,18 @@ async fn search() -> anyhow::Result<()> {
 
 async fn figure(name: &str, polls: bool) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let links = dir.path().join("links");
+    let links = dir.path().join("devices");
     fs::create_dir(&links)?;
-    let exec: Arc<dyn Exec> = Arc::new(ProcessExec);
-    let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
-    let settings = NodeSettings {
-        id: "i-bench".parse()?,
-        zone: "cn-beijing-a".parse()?,
-        max_volumes: None,
-        categories: Vec::new(),
-        instance_types: Default::default(),
-        device_dir: Some(links.clone()),
-        kubelet_dir: "/nowhere".into(),
-        state_dir: dir.path().join("state"),
-    };
-    let service = Service::new(Arc::new(NodeServices::new(
-        host,
-        exec,
-        settings,
-        DriverName::default(),
-        None,
-    )));
+    let service = Service::new(node(dir.path(), Arc::new(ProcessExec), Arc::new(ProcessExec)));
+    let staging = dir.path().join("staging").display().to_string();
     let mut took = Vec::new();
     for index in 0..DISKS {
         let serial = format!("bench{index}");
         let found = async {
             let found = if polls {
-                poll(&service, &serial).await
+                poll(&service, &staging, &serial).await
             } else {
-                stage(&service, &serial, TIMEOUT).await.map(drop)
+                stage(&service, &staging, &serial, TIMEOUT).await.map(drop)
             };
             found.map(|()| Instant::now())
         };
@@ -102,7 +96,7 @@ async fn figure(name: &str, polls: bool) -> anyhow::Result<()> {
         let (found, attached) = tokio::join!(found, attach);
         let (device, since) = attached?;
         took.push(found?.duration_since(since));
-        sh(&["losetup", "-d", &device]).await?;
+        sh(&format!("losetup -d {device}")).await;
     }
     took.sort_unstable();
     let at = |percent: usize| took.get((took.len() * percent).div_ceil(100).saturating_sub(1));
@@ -116,28 +110,28 @@ async fn figure(name: &str, polls: bool) -> anyhow::Result<()> {
 async fn attach(dir: &Path, links: &Path, serial: &str) -> anyhow::Result<(String, Instant)> {
     let image: PathBuf = dir.join(format!("{serial}.img"));
     fs::File::create(&image)?.set_len(16 << 20)?;
-    let device = sh(&["losetup", "-f", "--show", &image.display().to_string()]).await?;
+    let device = sh(&attach_command(&image)).await;
     let since = Instant::now();
     std::os::unix::fs::symlink(&device, links.join(serial))?;
     Ok((device, since))
 }
 
-async fn poll(service: &Service, serial: &str) -> anyhow::Result<()> {
+async fn poll(service: &Service, staging: &str, serial: &str) -> anyhow::Result<()> {
     let mut ticks = tokio::time::interval(POLL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        if stage(service, serial, ONE_SEARCH).await? {
+        if stage(service, staging, serial, ONE_SEARCH).await? {
             return Ok(());
         }
     }
 }
 
 /// Whether the disk was found and staged in this time.
-async fn stage(service: &Service, serial: &str, timeout: Duration) -> anyhow::Result<bool> {
-    let mut request = Request::new(NodeStageVolumeRequest {
+async fn stage(service: &Service, staging: &str, serial: &str, timeout: Duration) -> anyhow::Result<bool> {
+    let request = NodeStageVolumeRequest {
         volume_id: format!("d-{serial}"),
-        staging_target_path: "/nowhere/staging".to_owned(),
+        staging_target_path: staging.to_owned(),
         volume_capability: Some(VolumeCapability {
             access_mode: Some(AccessMode {
                 mode: Mode::SingleNodeWriter.into(),
@@ -145,18 +139,10 @@ async fn stage(service: &Service, serial: &str, timeout: Duration) -> anyhow::Re
             access_type: Some(AccessType::Block(BlockVolume {})),
         }),
         ..NodeStageVolumeRequest::default()
-    });
-    request.set_timeout(timeout);
-    match service.node_stage_volume(request).await {
+    };
+    match service.node_stage_volume(within(timeout, request)).await {
         Ok(_) => Ok(true),
         Err(status) if status.code() == Code::DeadlineExceeded && timeout == ONE_SEARCH => Ok(false),
         Err(status) => Err(status.into()),
     }
-}
-
-async fn sh(words: &[&str]) -> anyhow::Result<String> {
-    let (program, args) = words.split_first().context("no program")?;
-    let command = Command::new(program).args(args);
-    let output = ProcessExec.run(&command, Deadline::after(TIMEOUT)).await?;
-    Ok(command.check_exit_code(output)?.stdout.trim().to_owned())
 }

@@ -27,10 +27,9 @@ use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, MountVolume};
 use diskplugin::csi::proto::{NodeStageVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability};
 use tokio::process::Command;
-use tokio::time::Instant;
 use tonic::transport::Channel;
 
-use common::{Program, ZONE, socket};
+use common::{Program, ZONE, socket, start_time};
 
 #[expect(dead_code, reason = "the bench of the cloud uses the rest")]
 mod common;
@@ -122,20 +121,11 @@ fn size(binary: &Path) -> anyhow::Result<u64> {
 
 /// The time until the controller is ready, and its idle memory in KiB.
 async fn measure_controller(binary: &Path, cloud: &str) -> anyhow::Result<(Duration, u64)> {
-    let mut starts = Vec::with_capacity(STARTS);
-    for _ in 0..STARTS {
-        let dir = tempfile::tempdir()?;
-        let start = Instant::now();
-        let mut controller = Program::controller(binary, dir.path(), cloud)?;
-        controller.ready(&socket(dir.path(), "controller")).await?;
-        starts.push(start.elapsed());
-        controller.stop().await?;
-    }
-    starts.sort_unstable();
+    let ready = start_time(binary, cloud, STARTS).await?;
     let dir = tempfile::tempdir()?;
     let controller = Program::controller(binary, dir.path(), cloud)?;
     let kib = idle(controller, &socket(dir.path(), "controller")).await?;
-    Ok((starts[STARTS / 2], kib))
+    Ok((ready, kib))
 }
 
 async fn measure(binary: &Path, cloud: &str) -> anyhow::Result<Figures> {

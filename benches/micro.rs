@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use diskplugin::base::{Deadline, SystemClock};
 use diskplugin::disk::{AllowedZone, NewDisk, candidates};
-use diskplugin::model::{Bytes, Category, ClientToken, Disk, DiskId, Gib, PerformanceLevel, SizeRange, Tags, ZoneId};
+use diskplugin::model::{Bytes, Category, Disk, DiskId, PerformanceLevel, SizeRange, Tags, ZoneId};
 use divan::{Bencher, black_box};
 use ecs::credential::Credentials;
 use ecs::sign::{API_VERSION, Scheme, UnsignedRequest};
@@ -16,10 +16,13 @@ use ecs::{CreateDisk, DescribeDisks, Page};
 use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use fake_ecs::{Cloud, Exchange, Options};
 use jiff::Timestamp;
-use memory_cloud::client;
 
-#[path = "../tests/common/memory_cloud.rs"]
-mod memory_cloud;
+use common::ecs::essd;
+use common::memory_cloud::client;
+
+#[path = "../tests/common/mod.rs"]
+#[expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, which use the rest")]
+mod common;
 
 /// The maximum of one `DescribeDisks`.
 const DISKS: usize = 100;
@@ -120,7 +123,7 @@ fn response() -> Vec<u8> {
     let ids: Vec<DiskId> = runtime.block_on(async {
         let mut ids = Vec::new();
         for number in 0..DISKS {
-            let request = disk(&cloud, &format!("pvc-{number}"));
+            let request = disk(&format!("pvc-{number}"));
             let deadline = Deadline::after(Duration::from_secs(60));
             let created = client(&cloud).create_disk(deadline, &request).await;
             ids.push(created.expect("a disk is created"));
@@ -142,24 +145,13 @@ fn response() -> Vec<u8> {
     }
 }
 
-fn disk(cloud: &Cloud, name: &str) -> CreateDisk {
+/// As the driver creates it.
+fn disk(name: &str) -> CreateDisk {
     CreateDisk {
-        zone: Some(cloud.nodes()[0].zone.parse().expect("a zone")),
-        category: Category::CloudEssd,
-        performance_level: None,
-        provisioned_iops: None,
-        bursting: false,
-        multi_attach: false,
-        resource_group: None,
-        size: Gib(20),
-        name: name.to_owned(),
-        snapshot: None,
-        encrypted: false,
-        kms_key: None,
         tags: Tags::from([
             ("diskplugin.csi.example/cluster".to_owned(), "bench".to_owned()),
             ("diskplugin.csi.example/volume".to_owned(), name.to_owned()),
         ]),
-        token: ClientToken::derive("CreateDisk", [name]),
+        ..essd(name)
     }
 }

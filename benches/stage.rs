@@ -9,13 +9,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use async_trait::async_trait;
 use diskplugin::base::Deadline;
 use diskplugin::linux::{Command, Exec, ExecError, Host, Linux, MountRequest, Output, ProcessExec, Records, Roots};
 use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};
 use diskplugin::node::{Access, NodeServices, NodeSettings, PathRequest, StageRequest, Volume};
 use tokio::time::Instant;
+
+use common::shell::sh;
+use disk::Disk;
+
+#[path = "../tests/common/mod.rs"]
+#[expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, which use the rest")]
+mod common;
+#[path = "../tests/node/disk.rs"]
+#[expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, which use the rest")]
+mod disk;
 
 const SIZE: u64 = 20 << 30;
 const ROUNDS: usize = 20;
@@ -55,16 +65,12 @@ struct Figures {
 }
 
 async fn measure() -> anyhow::Result<()> {
-    let kept = tempfile::tempdir()?;
-    let dir = kept.path();
-    std::fs::create_dir(dir.join("devices"))?;
     let mut figures = Figures::default();
     for _ in 0..ROUNDS {
-        let device = attach(dir).await?;
-        let done = round(dir, &mut figures).await;
-        let link = dir.join("devices").join(SERIAL);
-        sh(&format!("losetup -d {device}; rm {}", link.display())).await?;
-        done?;
+        let disk = Disk::new(SERIAL, SIZE);
+        disk.attach().await;
+        round(&disk, &mut figures).await?;
+        disk.detach().await;
     }
     println!("{:<8} {:>9} {:>9} {:>9}", "part", "median", "least", "most");
     for (name, times) in [
@@ -84,7 +90,8 @@ async fn measure() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
+async fn round(disk: &Disk, figures: &mut Figures) -> anyhow::Result<()> {
+    let dir = disk.dir.path();
     let quick = || Deadline::after(Duration::from_secs(60));
     let exec = Arc::new(Timed::default());
     let host = Arc::new(Linux::new(Arc::new(ProcessExec), Roots::default()));
@@ -102,8 +109,7 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     let start = Instant::now();
     let devices = host.devices(quick()).await?;
     figures.find.push(start.elapsed());
-    let file = dir.join("devices").join(SERIAL);
-    let path = std::fs::read_link(&file)?;
+    let path = PathBuf::from(disk.device());
     let device = devices.into_iter().find(|one| one.path == path).context("no device")?;
     let start = Instant::now();
     host.content(quick(), &device).await?;
@@ -136,7 +142,7 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     };
     node.unmounter.unstage(request, quick()).await?;
     std::fs::create_dir(&staging)?;
-    sh(&format!("mkfs.ext4 -q -m 0 -E nodiscard {}", device.path.display())).await?;
+    sh(&format!("mkfs.ext4 -q -m 0 -E nodiscard {}", device.path.display())).await;
     let again = MountRequest {
         target: staging.clone(),
         filesystem: Filesystem::Ext4,
@@ -165,23 +171,4 @@ fn settings(dir: &Path) -> anyhow::Result<NodeSettings> {
         kubelet_dir: dir.to_owned(),
         state_dir: dir.join("state"),
     })
-}
-
-/// A new blank disk, as the fake cloud attaches it.
-async fn attach(dir: &Path) -> anyhow::Result<String> {
-    let image: PathBuf = dir.join(format!("{SERIAL}.img"));
-    let file = std::fs::File::create(&image)?;
-    file.set_len(SIZE)?;
-    let device = sh(&format!("losetup -f --show {}", image.display())).await?;
-    std::os::unix::fs::symlink(&device, dir.join("devices").join(SERIAL))?;
-    Ok(device)
-}
-
-async fn sh(line: &str) -> anyhow::Result<String> {
-    let command = Command::new("sh").args(["-ec", line]);
-    let output = ProcessExec
-        .run(&command, Deadline::after(Duration::from_secs(60)))
-        .await?;
-    ensure!(output.code == Some(0), "`{line}`: {}", output.stderr);
-    Ok(output.stdout.trim().to_owned())
 }

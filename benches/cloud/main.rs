@@ -20,12 +20,15 @@ use row::{ROWS, Row};
 mod common;
 mod control;
 mod floor;
-mod life;
 mod outcome;
+mod remote;
 mod row;
 mod run;
 mod schedule;
-mod timing;
+#[path = "../scale/sidecars.rs"]
+mod sidecars;
+#[path = "../scale/times.rs"]
+mod times;
 
 /// Which rows run with which programs.
 #[derive(Debug, Parser)]

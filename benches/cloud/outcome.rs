@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::control::Count;
 use crate::floor::CALLS;
 use crate::row::Required;
-use crate::timing::Percentiles;
+use crate::times::Percentiles;
 
 /// The figures of a run.
 #[derive(Debug, Serialize)]
@@ -185,7 +185,7 @@ impl fmt::Display for Outcome {
             writeln!(
                 f,
                 "    {rpc:<26} {:6} calls  p50 {:7.3} s  p99 {:7.3} s",
-                times.calls, times.p50, times.p99
+                times.count, times.p50, times.p99
             )?;
         }
         for (failure, count) in &self.failures {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use fake_ecs::Options;
+use fake_ecs::call_quota::Quota;
 use serde_json::json;
 
 #[derive(Debug, Clone, Copy)]
@@ -11,46 +13,20 @@ pub(crate) struct Row {
     /// Parallel volumes.
     pub(crate) parallel: u32,
     pub(crate) nodes: u32,
-    pub(crate) create: Duration,
-    pub(crate) attach: Duration,
-    pub(crate) detach: Duration,
-    /// Variation of each delay in percent.
-    pub(crate) jitter: u32,
-    pub(crate) latency: Latency,
-    pub(crate) quota: Option<Quota>,
-    pub(crate) instances: Instances,
+    /// Flags of the fake cloud for its delays.
+    pub(crate) delays: &'static str,
+    /// Its flags for latency and quota.
+    pub(crate) cloud: &'static str,
+    /// Whether the run starts at the beginning of a window of the quota. Otherwise its floor depends on the phase.
+    pub(crate) is_aligned: bool,
+    /// Whether an instance executes one operation at a time. Otherwise it has the tag for parallel attachments.
+    pub(crate) is_serial: bool,
     /// Percentages of calls, and the errors injected into them.
     pub(crate) faults: &'static [(u32, &'static str)],
     /// Number of starts of the controller that are measured.
     pub(crate) starts: usize,
     pub(crate) required: Required,
     pub(crate) beside: Beside,
-}
-
-/// The latency of a call.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Latency {
-    None,
-    Fixed(Duration),
-    Lognormal { median: Duration, sigma: f64 },
-}
-
-/// Calls of each API in each fixed window of the clock.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Quota {
-    pub(crate) calls: u32,
-    pub(crate) window: Duration,
-    /// Whether the run starts at the beginning of a window. Otherwise its floor depends on the phase.
-    pub(crate) aligned: bool,
-}
-
-/// Parallel operations of an instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Instances {
-    /// Any number of attaches and detaches: the instance has the tag for it.
-    Tagged,
-    /// One operation.
-    Serial,
 }
 
 /// Limits; figures without one are only printed.
@@ -98,31 +74,17 @@ const DEFAULT: Row = Row {
     volumes: 100,
     parallel: 50,
     nodes: 10,
-    create: Duration::from_millis(500),
-    attach: Duration::from_secs(2),
-    detach: Duration::from_secs(2),
-    jitter: 0,
-    latency: Latency::None,
-    quota: None,
-    instances: Instances::Tagged,
+    delays: "--create-delay=500ms --attach-delay=2s --detach-delay=2s",
+    cloud: "",
+    is_aligned: false,
+    is_serial: false,
     faults: &[],
     starts: 0,
     required: NOTHING,
     beside: Beside::Alone,
 };
 
-const LOGNORMAL: Latency = Latency::Lognormal {
-    median: Duration::from_millis(60),
-    sigma: 0.6,
-};
-
-const fn quota(calls: u32, seconds: u64, aligned: bool) -> Option<Quota> {
-    Some(Quota {
-        calls,
-        window: Duration::from_secs(seconds),
-        aligned,
-    })
-}
+const LOGNORMAL: &str = "--latency=lognormal:60ms,0.6";
 
 pub(crate) const ROWS: &[Row] = &[
     Row {
@@ -130,48 +92,49 @@ pub(crate) const ROWS: &[Row] = &[
         volumes: 60,
         parallel: 60,
         nodes: 60,
-        latency: Latency::Fixed(Duration::from_millis(300)),
+        cloud: "--latency=300ms",
         required: at_most(6.6, Some(5.0), None),
         ..DEFAULT
     },
     Row {
         name: "lognormal",
-        latency: LOGNORMAL,
+        cloud: LOGNORMAL,
         required: at_most(11.0, Some(4.6), None),
         ..DEFAULT
     },
     Row {
         name: "lognormal-jitter",
-        latency: LOGNORMAL,
-        jitter: 50,
+        cloud: LOGNORMAL,
+        delays: "--create-delay=250ms..750ms --attach-delay=1s..3s --detach-delay=1s..3s",
         required: at_most(14.5, Some(4.8), None),
         ..DEFAULT
     },
     Row {
         name: "quota-10s",
         volumes: 500,
-        quota: quota(10, 1, false),
+        cloud: "--throttle=10/1s",
         required: at_most(60.0, None, Some(25)),
         beside: Beside::Long,
         ..DEFAULT
     },
     Row {
         name: "quota-2s",
-        quota: quota(2, 1, false),
+        cloud: "--throttle=2/1s",
         required: at_most(58.0, Some(5.0), Some(25)),
         beside: Beside::Idle,
         ..DEFAULT
     },
     Row {
         name: "quota-60min",
-        quota: quota(60, 60, true),
+        cloud: "--throttle=60/60s",
+        is_aligned: true,
         required: at_most(78.0, None, Some(25)),
         beside: Beside::Idle,
         ..DEFAULT
     },
     Row {
         name: "quota-7s",
-        quota: quota(35, 7, false),
+        cloud: "--throttle=35/7s",
         required: at_most(50.0, None, Some(60)),
         beside: Beside::Idle,
         ..DEFAULT
@@ -179,15 +142,13 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "quota-10s-latency",
         volumes: 500,
-        quota: quota(10, 1, false),
-        latency: LOGNORMAL,
+        cloud: "--throttle=10/1s --latency=lognormal:60ms,0.6",
         beside: Beside::Long,
         ..DEFAULT
     },
     Row {
         name: "quota-2s-latency",
-        quota: quota(2, 1, false),
-        latency: Latency::Fixed(Duration::from_millis(300)),
+        cloud: "--throttle=2/1s --latency=300ms",
         beside: Beside::Idle,
         ..DEFAULT
     },
@@ -219,7 +180,7 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "serial-100",
-        instances: Instances::Serial,
+        is_serial: true,
         required: at_most(42.0, Some(4.6), None),
         beside: Beside::Long,
         ..DEFAULT
@@ -227,7 +188,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "serial-500",
         volumes: 500,
-        instances: Instances::Serial,
+        is_serial: true,
         required: at_most(208.0, Some(4.6), None),
         beside: Beside::Long,
         ..DEFAULT
@@ -237,16 +198,14 @@ pub(crate) const ROWS: &[Row] = &[
         volumes: 200,
         parallel: 70,
         nodes: 23,
-        create: Duration::from_millis(1700),
-        attach: Duration::from_millis(5300),
-        detach: Duration::from_millis(9100),
+        delays: "--create-delay=1700ms --attach-delay=5300ms --detach-delay=9100ms",
         required: at_most(50.0, Some(4.6), None),
         beside: Beside::Long,
         ..DEFAULT
     },
     Row {
         name: "faulty",
-        latency: LOGNORMAL,
+        cloud: LOGNORMAL,
         faults: &[(5, "internal-error"), (4, "reset-after"), (2, "reset-before")],
         required: at_most(14.0, None, None),
         ..DEFAULT
@@ -268,33 +227,12 @@ pub(crate) const ROWS: &[Row] = &[
 impl Row {
     /// The description of the row.
     pub(crate) fn about(&self) -> String {
-        let Self {
-            volumes,
-            parallel,
-            nodes,
-            ..
-        } = self;
-        let Self {
-            create, attach, detach, ..
-        } = self;
-        let mut parts = vec![
-            format!("{volumes} volumes, {parallel} at a time, {nodes} nodes"),
-            format!("create {create:?}, attach {attach:?}, detach {detach:?}"),
-        ];
-        if self.jitter > 0 {
-            parts.push(format!("delays ±{} %", self.jitter));
-        }
-        match self.latency {
-            Latency::None => {}
-            Latency::Fixed(time) => parts.push(format!("every call takes {time:?}")),
-            Latency::Lognormal { median, sigma } => {
-                parts.push(format!("calls lognormal (median {median:?}, sigma {sigma})"));
-            }
-        }
-        if let Some(quota) = self.quota {
-            parts.push(format!("quota {} calls in {:?} per API", quota.calls, quota.window));
-        }
-        if self.instances == Instances::Serial {
+        let load = format!(
+            "{} volumes, {} at a time, {} nodes",
+            self.volumes, self.parallel, self.nodes
+        );
+        let mut parts = vec![load, format!("{} {}", self.delays, self.cloud).trim_end().to_owned()];
+        if self.is_serial {
             parts.push("one operation at a time per instance".to_owned());
         }
         parts.extend(self.faults.iter().map(|(percent, kind)| format!("{percent} % {kind}")));
@@ -312,40 +250,25 @@ impl Row {
 
     /// The flags of the fake cloud. Its log of calls has this length.
     pub(crate) fn flags(&self, log_length: u32) -> Vec<String> {
-        let delay = |flag: &str, delay: Duration| {
-            let milliseconds = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            let width = milliseconds * u64::from(self.jitter) / 100;
-            match width {
-                0 => format!("--{flag}-delay={milliseconds}ms"),
-                _ => format!("--{flag}-delay={}ms..{}ms", milliseconds - width, milliseconds + width),
-            }
-        };
-        let mut flags = vec![
-            format!("--nodes={}", self.nodes),
-            delay("create", self.create),
-            delay("attach", self.attach),
-            delay("detach", self.detach),
-        ];
-        match self.latency {
-            Latency::None => {}
-            Latency::Fixed(time) => flags.push(format!("--latency={}ms", time.as_millis())),
-            Latency::Lognormal { median, sigma } => {
-                flags.push(format!("--latency=lognormal:{}ms,{sigma}", median.as_millis()));
-            }
-        }
-        if let Some(quota) = self.quota {
-            let seconds = quota.window.as_secs();
-            flags.push(format!("--throttle={}/{seconds}s", quota.calls));
-        }
         let fault = |(percent, kind): &(u32, &str)| json!({"action": "*", "percent": percent, "kind": kind});
         let faults: Vec<_> = self.faults.iter().map(fault).collect();
-        let mut rules = json!({"log_length": log_length});
-        match self.instances {
-            Instances::Tagged => flags.push("--parallel-attach".to_owned()),
-            Instances::Serial => rules["exclusive_attach_detach"] = true.into(),
-        }
+        let rules = json!({"log_length": log_length, "exclusive_attach_detach": self.is_serial});
         let config = json!({"rules": rules, "faults": faults});
-        flags.push(format!("--config={config}"));
+        let mut flags = vec![format!("--nodes={}", self.nodes), format!("--config={config}")];
+        let given = self.delays.split_whitespace().chain(self.cloud.split_whitespace());
+        flags.extend(given.map(str::to_owned));
+        flags.extend((!self.is_serial).then(|| "--parallel-attach".to_owned()));
         flags
+    }
+
+    /// The parsed flags.
+    pub(crate) fn options(&self) -> Options {
+        let flags = self.flags(1);
+        Options::from_flags(flags.iter().map(String::as_str)).expect("the flags are valid")
+    }
+
+    /// The quota of each API.
+    pub(crate) fn quota(&self) -> Option<Quota> {
+        self.options().throttle?.per_action
     }
 }

@@ -1,22 +1,24 @@
 //! A run of a row: a cloud, a controller, and all volumes.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use diskplugin::base::{Clock, SystemClock};
+use diskplugin::csi::proto::controller_client::ControllerClient;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use crate::common::{Program, socket};
+use crate::common::{Program, ZONE, socket, start_time};
 use crate::control;
 use crate::floor::floor;
-use crate::life::Sidecars;
 use crate::outcome::Outcome;
+use crate::remote::Remote;
 use crate::row::Row;
-use crate::timing::Timings;
+use crate::sidecars::{Claim, Sidecars};
+use crate::times::Times;
 
 #[derive(Debug)]
 pub(crate) struct Programs {
@@ -36,21 +38,22 @@ impl Programs {
         let (fake, endpoint) = Program::fake_cloud(&self.cloud, dir.path(), &flags).await?;
         let nodes = control::ids(&endpoint, "instances").await?;
         ensure!(u32::try_from(nodes.len())? == row.nodes, "the nodes are missing");
-        if let Some(quota) = row.quota.filter(|quota| quota.aligned) {
-            tokio::time::sleep(quota.window - phase(quota.window)).await;
+        if let Some(quota) = row.quota().filter(|_| row.is_aligned) {
+            tokio::time::sleep(quota.period - phase(quota.period)).await;
         }
 
         let mut controller = Program::controller(&self.driver, dir.path(), &endpoint)?;
         let socket = socket(dir.path(), "controller");
         let sidecars = Sidecars {
-            provisioner: controller.ready(&socket).await?,
-            attacher: controller.ready(&socket).await?,
-            timings: Arc::default(),
+            service: Remote {
+                provisioner: ControllerClient::new(controller.ready(&socket).await?),
+                attacher: ControllerClient::new(controller.ready(&socket).await?),
+            },
+            times: Times::default(),
         };
-        let timings = Arc::clone(&sidecars.timings);
-        let phase = row.quota.map(|quota| phase(quota.window));
+        let phase = row.quota().map(|quota| phase(quota.period));
         let start = Instant::now();
-        let completed = all(row, sidecars, &nodes, start + row.limit()).await?;
+        let completed = all(row, &sidecars, &nodes, start + row.limit()).await?;
         let time = start.elapsed();
 
         let rss_kib = controller.memory_kib("VmHWM")?;
@@ -65,7 +68,7 @@ impl Programs {
             controller.stop().await.context("the controller")?;
         }
         fake.stop().await.context("the fake cloud")?;
-        let timings = std::mem::take(&mut *lock(&timings));
+        let (rpcs, failures) = sidecars.times.take();
         Ok(Outcome {
             row: row.name,
             about: row.about(),
@@ -76,8 +79,8 @@ impl Programs {
             floor_seconds: floor(row, phase.unwrap_or_default()).as_secs_f64(),
             phase_seconds: phase.map(|phase| phase.as_secs_f64()),
             calls,
-            rpcs: timings.percentiles(),
-            failures: timings.failures(),
+            rpcs,
+            failures,
             rss_kib,
             cpu_seconds: cpu.as_secs_f64(),
             cloud_cpu_seconds: cloud_cpu.as_secs_f64(),
@@ -93,32 +96,27 @@ impl Programs {
         }
         let dir = tempfile::tempdir()?;
         let (fake, endpoint) = Program::fake_cloud(&self.cloud, dir.path(), &[]).await?;
-        let mut times = Vec::with_capacity(row.starts);
-        for _ in 0..row.starts {
-            let dir = tempfile::tempdir()?;
-            let start = Instant::now();
-            let mut controller = Program::controller(&self.driver, dir.path(), &endpoint)?;
-            controller.ready(&socket(dir.path(), "controller")).await?;
-            times.push(start.elapsed());
-            controller.stop().await?;
-        }
+        let median = start_time(&self.driver, &endpoint, row.starts).await?;
         fake.stop().await?;
-        times.sort_unstable();
-        let median = times.get(times.len() / 2);
-        Ok(median.map(|time| time.as_secs_f64() * 1000.0))
+        Ok(Some(median.as_secs_f64() * 1000.0))
     }
 }
 
 /// Runs the lifecycles of all volumes with the row's parallelism, on the nodes in turn. Returns the number of volumes
 /// that are deleted before the timeout.
-async fn all(row: &Row, sidecars: Sidecars, nodes: &[String], limit: Instant) -> anyhow::Result<u32> {
+async fn all(row: &Row, sidecars: &Sidecars<Remote>, nodes: &[String], limit: Instant) -> anyhow::Result<u32> {
     let slots = Arc::new(Semaphore::new(usize::try_from(row.parallel)?));
     let mut lives = JoinSet::new();
     for (number, node) in (0..row.volumes).zip(nodes.iter().cycle()) {
         let (slots, sidecars, node) = (Arc::clone(&slots), sidecars.clone(), node.clone());
         lives.spawn(async move {
             let _slot = slots.acquire().await?;
-            sidecars.life(number, node).await;
+            let claim = Claim {
+                name: format!("pvc-{number}"),
+                category: "cloud_essd",
+                zone: ZONE.to_owned(),
+            };
+            sidecars.live(&claim, &node, Duration::ZERO).await;
             anyhow::Ok(())
         });
     }
@@ -135,8 +133,4 @@ fn phase(window: Duration) -> Duration {
     let window = i128::try_from(window.as_nanos()).unwrap_or(i128::MAX).max(1);
     let nanos = SystemClock.now().as_nanosecond().rem_euclid(window);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or_default())
-}
-
-fn lock(timings: &Mutex<Timings>) -> std::sync::MutexGuard<'_, Timings> {
-    timings.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -165,6 +165,21 @@ impl Program {
     }
 }
 
+/// The median time from the start of a controller to its first `Probe` with ready.
+pub(crate) async fn start_time(binary: &Path, cloud: &str, starts: usize) -> anyhow::Result<Duration> {
+    let mut times = Vec::with_capacity(starts);
+    for _ in 0..starts {
+        let dir = tempfile::tempdir()?;
+        let start = Instant::now();
+        let mut controller = Program::controller(binary, dir.path(), cloud)?;
+        controller.ready(&socket(dir.path(), "controller")).await?;
+        times.push(start.elapsed());
+        controller.stop().await?;
+    }
+    times.sort_unstable();
+    times.get(starts / 2).copied().context("no start")
+}
+
 /// The arguments, without the flag that cargo adds.
 pub(crate) fn named() -> Vec<PathBuf> {
     let words = std::env::args_os().skip(1).map(PathBuf::from);

@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::dice::Dice;
-use crate::figures::{Figures, Measurement};
-use crate::fleet::Fleet;
-use crate::floor;
-use crate::proof::conclude;
-use crate::times::Times;
+use super::dice::Dice;
+use super::figures::{Figures, Measurement};
+use super::fleet::Fleet;
+use super::floor;
+use super::proof::conclude;
+use super::times::Times;
 
 const QUOTA: usize = 60;
 const NODES: usize = 200;
@@ -67,15 +67,9 @@ fn live(fleet: &Fleet, number: usize, times: Times) -> impl Future<Output = ()> 
     let node = number % NODES;
     let claim = fleet.claim(number, node);
     let node = fleet.stage.nodes[node].0.clone();
-    let sidecars = crate::sidecars::Sidecars {
+    let sidecars = super::sidecars::Sidecars {
         times,
         ..fleet.sidecars()
     };
-    async move {
-        let id = sidecars.create(&claim).await;
-        sidecars.publish(&id, &node).await;
-        sleep(USED).await;
-        sidecars.unpublish(&id, &node).await;
-        sidecars.delete(&id).await;
-    }
+    async move { sidecars.live(&claim, &node, USED).await }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::memory;
-use crate::stage::{Calls, Stage};
-use crate::times::{Percentiles, Times};
+use super::memory;
+use super::stage::{Calls, Stage};
+use super::times::{Percentiles, Times};
 
 /// The figures of a scenario, from its first call to its last response.
 #[derive(Debug, Serialize)]

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use diskplugin::csi::controller::Service;
 use tokio::task::JoinSet;
 
-use crate::memory;
-use crate::sidecars::{Claim, Sidecars};
-use crate::stage::Stage;
-use crate::times::Times;
+use super::memory;
+use super::sidecars::{Claim, Sidecars};
+use super::stage::Stage;
+use super::times::Times;
 
 #[derive(Debug)]
 pub(crate) struct Fleet {

@@ -1,8 +1,8 @@
 //! The lower bound of the time of an RPC for any driver, as a distribution: the delay of the cloud from the arrival of
 //! the request, and the latency of the describe call that shows the result.
 
-use crate::dice::Dice;
-use crate::times::{Percentiles, percentiles};
+use super::dice::Dice;
+use super::times::{Percentiles, percentiles};
 
 const SAMPLES: usize = 100_000;
 

@@ -2,11 +2,11 @@
 
 use diskplugin::disk::READ_LAG;
 
-use crate::figures::{Figures, Measurement};
-use crate::fleet::{Fleet, Volume, each};
-use crate::floor;
-use crate::proof::conclude;
-use crate::sidecars::Claim;
+use super::figures::{Figures, Measurement};
+use super::fleet::{Fleet, Volume, each};
+use super::floor;
+use super::proof::conclude;
+use super::sidecars::Claim;
 
 /// Volumes per node.
 const PER_NODE: usize = 20;

@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::figures::{Figures, Measurement};
-use crate::fleet::{Fleet, Volume};
-use crate::memory;
-use crate::proof::conclude;
-use crate::reschedule::{moves, serial};
-use crate::sidecars::{Claim, Sidecars};
-use crate::times::Percentiles;
+use super::figures::{Figures, Measurement};
+use super::fleet::{Fleet, Volume};
+use super::memory;
+use super::proof::conclude;
+use super::reschedule::{moves, serial};
+use super::sidecars::{Claim, Sidecars};
+use super::times::Percentiles;
 
 /// The time until the leader is killed, and the remaining duration of its lease.
 const KILLED: Duration = Duration::from_secs(4);

@@ -12,24 +12,11 @@ use std::time::Duration;
 use clap::Parser;
 use peak_alloc::PeakAlloc;
 
-use figures::Figures;
+use scale::figures::Figures;
+use scale::{day, growth, leader, outage, reschedule};
 
-mod day;
-mod dice;
-mod figures;
-mod fleet;
-mod floor;
-mod growth;
-mod leader;
-mod memory;
-#[path = "../../tests/common/memory_cloud.rs"]
-mod memory_cloud;
-mod outage;
-mod proof;
-mod reschedule;
-mod sidecars;
-mod stage;
-mod times;
+#[path = "mod.rs"]
+mod scale;
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;

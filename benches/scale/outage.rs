@@ -8,14 +8,14 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::dice::Dice;
-use crate::figures::{Figures, Measurement};
-use crate::fleet::{Fleet, REGIONAL, Volume};
-use crate::floor;
-use crate::proof::conclude;
-use crate::reschedule::{relocate, serial};
-use crate::sidecars::Sidecars;
-use crate::times::Times;
+use super::dice::Dice;
+use super::figures::{Figures, Measurement};
+use super::fleet::{Fleet, REGIONAL, Volume};
+use super::floor;
+use super::proof::conclude;
+use super::reschedule::{relocate, serial};
+use super::sidecars::Sidecars;
+use super::times::Times;
 
 const ZONE: &str = "cn-beijing-c";
 /// The time in which the instances reject requests, before the cloud describes them as stopped.
@@ -161,10 +161,7 @@ fn live_elsewhere(fleet: &Fleet, volumes: usize, callers: &mut JoinSet<Option<Vo
         let node = nodes[node].0.clone();
         callers.spawn(async move {
             sleep(begin).await;
-            let id = sidecars.create(&claim).await;
-            sidecars.publish(&id, &node).await;
-            sidecars.unpublish(&id, &node).await;
-            sidecars.delete(&id).await;
+            sidecars.live(&claim, &node, Duration::ZERO).await;
             None
         });
     }

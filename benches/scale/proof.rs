@@ -7,9 +7,9 @@ use diskplugin::base::Deadline;
 use diskplugin::model::DiskStatus;
 use ecs::DescribeDisks;
 
-use crate::figures::Figures;
-use crate::fleet::Fleet;
-use crate::memory_cloud::client;
+use super::figures::Figures;
+use super::fleet::Fleet;
+use super::memory_cloud::client;
 
 /// Completes the figures.
 pub(crate) async fn conclude(fleet: &Fleet, figures: &mut Figures) {

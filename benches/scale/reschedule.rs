@@ -3,11 +3,11 @@
 
 use serde_json::json;
 
-use crate::figures::{Figures, Measurement};
-use crate::fleet::{Fleet, Volume, each};
-use crate::floor;
-use crate::proof::conclude;
-use crate::sidecars::Sidecars;
+use super::figures::{Figures, Measurement};
+use super::fleet::{Fleet, Volume, each};
+use super::floor;
+use super::proof::conclude;
+use super::sidecars::Sidecars;
 
 /// Moves volumes of the fleet, the same number from each node.
 pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {

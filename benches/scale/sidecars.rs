@@ -13,7 +13,7 @@ use diskplugin::csi::proto::{
 use tokio::time::{Instant, sleep, timeout};
 use tonic::{Request, Response, Status};
 
-use crate::times::Times;
+use super::times::Times;
 
 /// The chart's `--timeout` of the sidecars.
 const TIMEOUT: Duration = Duration::from_secs(150);
@@ -21,10 +21,11 @@ const TIMEOUT: Duration = Duration::from_secs(150);
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_mins(5);
 
-/// The sidecars of one controller. Clones share the measurement.
+/// The sidecars of one controller, which runs in this process or is called over its socket. Clones share the
+/// measurement.
 #[derive(Debug, Clone)]
-pub(crate) struct Sidecars {
-    pub(crate) service: Service,
+pub(crate) struct Sidecars<C = Service> {
+    pub(crate) service: C,
     pub(crate) times: Times,
 }
 
@@ -38,7 +39,7 @@ pub(crate) struct Claim {
     pub(crate) zone: String,
 }
 
-impl Sidecars {
+impl<C: Controller + Clone> Sidecars<C> {
     /// Creates the volume, and returns its ID.
     pub(crate) async fn create(&self, claim: &Claim) -> String {
         let segments = [("topology.kubernetes.io/zone".to_owned(), claim.zone.clone())];
@@ -59,7 +60,7 @@ impl Sidecars {
             }),
             ..CreateVolumeRequest::default()
         };
-        let send = |service: Service, request| async move { service.create_volume(request).await };
+        let send = |service: C, request| async move { service.create_volume(request).await };
         let created = self.retried("CreateVolume", &request, send).await;
         created.volume.unwrap_or_default().volume_id
     }
@@ -71,7 +72,7 @@ impl Sidecars {
             volume_capability: Some(block()),
             ..ControllerPublishVolumeRequest::default()
         };
-        let send = |service: Service, request| async move { service.controller_publish_volume(request).await };
+        let send = |service: C, request| async move { service.controller_publish_volume(request).await };
         self.retried("ControllerPublishVolume", &request, send).await;
     }
 
@@ -81,7 +82,7 @@ impl Sidecars {
             node_id: node.to_owned(),
             ..ControllerUnpublishVolumeRequest::default()
         };
-        let send = |service: Service, request| async move { service.controller_unpublish_volume(request).await };
+        let send = |service: C, request| async move { service.controller_unpublish_volume(request).await };
         self.retried("ControllerUnpublishVolume", &request, send).await;
     }
 
@@ -90,17 +91,21 @@ impl Sidecars {
             volume_id: volume.to_owned(),
             ..DeleteVolumeRequest::default()
         };
-        let send = |service: Service, request| async move { service.delete_volume(request).await };
+        let send = |service: C, request| async move { service.delete_volume(request).await };
         self.retried("DeleteVolume", &request, send).await;
     }
 
+    /// A volume from its creation to its deletion, attached to the node for this time.
+    pub(crate) async fn live(&self, claim: &Claim, node: &str, used: Duration) {
+        let id = self.create(claim).await;
+        self.publish(&id, node).await;
+        sleep(used).await;
+        self.unpublish(&id, node).await;
+        self.delete(&id).await;
+    }
+
     /// Repeats a call until it succeeds.
-    async fn retried<M, A, F>(
-        &self,
-        rpc: &'static str,
-        message: &M,
-        send: impl Fn(Service, Request<M>) -> F + Send,
-    ) -> A
+    async fn retried<M, A, F>(&self, rpc: &'static str, message: &M, send: impl Fn(C, Request<M>) -> F + Send) -> A
     where
         M: Clone + Send + Sync,
         A: Send,

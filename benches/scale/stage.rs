@@ -10,9 +10,9 @@ use fake_ecs::{Cloud, Options, TokioClock};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::memory_cloud::client;
+use super::memory_cloud::client;
 
-/// The delays and latencies of every scenario; [`crate::floor`] draws from the same distributions.
+/// The delays and latencies of every scenario; [`super::floor`] draws from the same distributions.
 const FLAGS: [&str; 6] = [
     "--latency=lognormal:60ms,0.6",
     "--create-delay=500ms..1500ms",

@@ -1,6 +1,7 @@
 //! CSI calls of sidecars and kubelet.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use diskplugin::csi::proto::controller_client::ControllerClient;
 use diskplugin::csi::proto::node_client::NodeClient;
@@ -11,8 +12,8 @@ use diskplugin::csi::proto::{
     NodeGetInfoResponse, VolumeCapability,
 };
 use tempfile::TempDir;
-use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
 
 const GIB: i64 = 1 << 30;
 
@@ -30,6 +31,13 @@ pub(crate) fn endpoint(socket: &Path) -> String {
 pub(crate) async fn try_connect(socket: &Path) -> Option<Channel> {
     let endpoint = Endpoint::try_from(format!("unix://{}", socket.display()));
     endpoint.expect("an absolute path").connect().await.ok()
+}
+
+/// A request with this timeout.
+pub(crate) fn within<T>(time: Duration, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(time);
+    request
 }
 
 /// ext4, access mode `SINGLE_NODE_WRITER`.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use diskplugin::csi::proto::controller_client::ControllerClient;
 use serde_json::{Value, json};
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 
-use crate::common::csi::{create, endpoint, volume};
+use crate::common::csi::{create, endpoint, volume, within};
 use crate::common::fake::{Fake, KEY, SECRET};
 use crate::common::process::diskplugin;
 use crate::running::{HTTP, Running};
@@ -134,8 +134,7 @@ async fn check(case: &Misconfiguration) {
 
 /// The error of a call with a short timeout; sidecars wait longer.
 async fn refused(channel: &Channel) -> Status {
-    let mut request = Request::new(volume("pvc-1"));
-    request.set_timeout(Duration::from_secs(8));
+    let request = within(Duration::from_secs(8), volume("pvc-1"));
     let mut client = ControllerClient::new(channel.clone());
     client.create_volume(request).await.unwrap_err()
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, interval};
 use tonic::Code;
 use tonic::transport::Channel;
 
-use crate::common::csi::{create, list, publish, volume};
+use crate::common::csi::{create, list, publish, volume, within};
 use crate::common::fake::{Fake, NODES};
 use crate::common::oidc::{ROLE, write_token};
 use crate::common::wait::until;
@@ -119,8 +119,7 @@ async fn an_unavailable_token_service_does_not_delay_the_start() {
     let dir = tempfile::tempdir().unwrap();
     let controller = with_oidc_role(&fake, &dir).await;
     let channel = &controller.channel;
-    let mut request = tonic::Request::new(volume("pvc-1"));
-    request.set_timeout(Duration::from_secs(2));
+    let request = within(Duration::from_secs(2), volume("pvc-1"));
     let refused = ControllerClient::new(channel.clone()).create_volume(request).await;
     let code = refused.unwrap_err().code();
     let retriable = [Code::Unavailable, Code::DeadlineExceeded, Code::Cancelled];

@@ -2,41 +2,14 @@
 //! and the state of the cloud at the end.
 #![cfg(feature = "mock-cloud")]
 
-#[path = "../../benches/scale/day.rs"]
-mod day;
-#[path = "../../benches/scale/dice.rs"]
-mod dice;
-#[path = "../../benches/scale/figures.rs"]
-mod figures;
-#[path = "../../benches/scale/fleet.rs"]
-mod fleet;
-#[path = "../../benches/scale/floor.rs"]
-mod floor;
-#[path = "../../benches/scale/growth.rs"]
-mod growth;
-#[path = "../../benches/scale/leader.rs"]
-mod leader;
-#[path = "../../benches/scale/memory.rs"]
-mod memory;
-#[path = "../common/memory_cloud.rs"]
-mod memory_cloud;
-#[path = "../../benches/scale/outage.rs"]
-mod outage;
-#[path = "../../benches/scale/proof.rs"]
-mod proof;
-#[path = "../../benches/scale/reschedule.rs"]
-mod reschedule;
-#[path = "../../benches/scale/sidecars.rs"]
-mod sidecars;
-#[path = "../../benches/scale/stage.rs"]
-mod stage;
-#[path = "../../benches/scale/times.rs"]
-mod times;
+#[path = "../../benches/scale/mod.rs"]
+mod scale;
 
 use std::time::Duration;
 
-use figures::Figures;
 use peak_alloc::PeakAlloc;
+use scale::figures::Figures;
+use scale::{day, fleet, growth, leader, outage, proof, reschedule};
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;

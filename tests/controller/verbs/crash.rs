@@ -81,7 +81,7 @@ pub(crate) fn inject_fault(setup: &Setup, rng: &mut Rng, actions: &[&str]) {
     setup.faults(action, times, &kind);
 }
 
-pub(crate) fn is_retryable(error: &Error) -> bool {
+fn is_retryable(error: &Error) -> bool {
     !is_final(error) || error.failure_kind() == FailureKind::Internal
 }
 
@@ -99,12 +99,31 @@ pub(crate) async fn retry_at_most<T>(
     max_attempts: usize,
     call: impl AsyncFn(Arc<DiskServices>, Deadline) -> Result<T, Error>,
 ) -> Option<T> {
-    let mut disks = setup.restarted().disks;
+    let first = setup.restarted().disks;
+    attempts(setup, rng, first, (actions, &[]), max_attempts, call).await
+}
+
+/// The same, beginning with this process, while the stock changes to one of these.
+pub(crate) async fn attempts<T>(
+    setup: &Setup,
+    rng: &mut Rng,
+    mut disks: Arc<DiskServices>,
+    (actions, stock): (&[&str], &[Value]),
+    max_attempts: usize,
+    call: impl AsyncFn(Arc<DiskServices>, Deadline) -> Result<T, Error>,
+) -> Option<T> {
+    let can_repeat: fn(&Error) -> bool = match stock {
+        [] => is_retryable,
+        _ => is_retryable_or_out_of_stock,
+    };
     for attempt in 0..max_attempts {
         if attempt < 25 {
+            if !stock.is_empty() {
+                setup.configure(&json!({"out_of_stock": rng.choose(stock)}));
+            }
             inject_fault(setup, rng, actions);
         } else {
-            setup.clear_faults();
+            setup.configure(&json!({"faults": [], "out_of_stock": []}));
         }
         // What an earlier process did is certain after a process has been active for a minute, and that an accepted
         // resource is lost after ten: later processes run long enough.
@@ -116,7 +135,7 @@ pub(crate) async fn retry_at_most<T>(
         };
         match timeout(lifetime, call(Arc::clone(&disks), Deadline::after(call_timeout))).await {
             Ok(Ok(value)) => return Some(value),
-            Ok(Err(error)) if is_retryable(&error) => {
+            Ok(Err(error)) if can_repeat(&error) => {
                 tokio::time::sleep(Duration::from_millis(rng.below(10_000))).await;
             }
             Ok(Err(error)) => panic!("{}", text(&error)),

@@ -1,11 +1,12 @@
 //! Random creations in several zones, categories and performance levels by processes that terminate at random instants,
 //! while the stock changes: each name results in one disk that matches the request.
 
-use crate::verbs::crash::is_retryable_or_out_of_stock;
+use crate::verbs::crash::attempts;
 use crate::verbs::kit::*;
 
 const RUNS: u64 = 60;
 const NAMES: u64 = 4;
+const CREATE_CALLS: [&str; 3] = ["CreateDisk", "CreateDisk", "DescribeDisks"];
 
 fn random_disk(name: &str, rng: &mut Rng) -> NewDisk {
     let both_zones = vec![zone("b").into(), zone("a").into()];
@@ -28,44 +29,6 @@ fn random_disk(name: &str, rng: &mut Rng) -> NewDisk {
     }
 }
 
-fn inject_fault(setup: &Setup, rng: &mut Rng) {
-    let out_of_stock = rng.choose(&[
-        json!([]),
-        json!(["*/cloud_essd", "region/*"]),
-        json!(["*/cloud_efficiency", "cn-beijing-b/PL2"]),
-        json!(["cn-beijing-b/*"]),
-        json!(["*/*"]),
-    ]);
-    setup.configure(&json!({"out_of_stock": out_of_stock}));
-    let kind = rng.choose(&[
-        json!("reset-after"),
-        json!("internal-error-after"),
-        json!("reset-before"),
-        json!("truncated"),
-        json!({"delay-before": "2s"}),
-        json!({"delay-after": "2s"}),
-        json!("fails-later"),
-    ]);
-    let action = rng.choose(&["CreateDisk", "CreateDisk", "DescribeDisks"]);
-    // The client's retries pass one or two, but not thirty.
-    let times = rng.choose(&[1, 2, 30]);
-    setup.faults(action, times, &kind);
-}
-
-/// One call. Returns `None` if the process terminates during the call.
-async fn attempt(disks: &DiskServices, new: &NewDisk, rng: &mut Rng, attempts: usize) -> Option<Result<String, Error>> {
-    let call_timeout = Duration::from_millis(1 + rng.below(20_000));
-    // After a minute of activity a process can be certain of the effects of earlier ones, after ten of the loss of an
-    // accepted disk: later processes run long enough.
-    let lifetime = match attempts {
-        0..50 => Duration::from_millis(rng.below(15_000)),
-        _ => Duration::from_secs(3600),
-    };
-    let call = disks.provisioner.create(Deadline::after(call_timeout), new);
-    let outcome = timeout(lifetime, call).await.ok()?;
-    Some(outcome.map(|disk| disk.id.to_string()))
-}
-
 async fn run(seed: u64) {
     let mut rng = Rng(seed);
     let stale = rng.choose(&["--stale=0s", "--stale=2s", "--stale=0s..2s"]);
@@ -76,32 +39,20 @@ async fn run(seed: u64) {
         "token_burn_percent": rng.below(101), "token_memory": memory,
         "stock_lag": rng.choose(&["0s", "30s"])
     }}));
+    let stock = [
+        json!([]),
+        json!(["*/cloud_essd", "region/*"]),
+        json!(["*/cloud_efficiency", "cn-beijing-b/PL2"]),
+        json!(["cn-beijing-b/*"]),
+        json!(["*/*"]),
+    ];
     let mut names = BTreeSet::new();
     for number in 0..NAMES {
         let new = random_disk(&format!("pvc-{number}"), &mut rng);
-        let mut disks = Arc::clone(&setup.disks);
-        let mut attempts = 0;
-        let id = loop {
-            attempts += 1;
-            assert!(attempts < 200, "seed {seed}: {new:?}");
-            if attempts < 30 {
-                inject_fault(&setup, &mut rng);
-            } else {
-                setup.configure(&json!({"faults": [], "out_of_stock": []}));
-            }
-            match attempt(&disks, &new, &mut rng, attempts).await {
-                // The process terminates. A restart takes longer than the staleness of reads.
-                None => {
-                    disks = setup.restarted().disks;
-                    sleep(3).await;
-                }
-                Some(Ok(id)) => break id,
-                Some(Err(error)) if is_retryable_or_out_of_stock(&error) => {
-                    tokio::time::sleep(Duration::from_millis(rng.below(10_000))).await;
-                }
-                Some(Err(error)) => panic!("seed {seed}: {}", text(&error)),
-            }
-        };
+        let first = Arc::clone(&setup.disks);
+        let create = async |disks: Arc<DiskServices>, deadline| disks.provisioner.create(deadline, &new).await;
+        let created = attempts(&setup, &mut rng, first, (&CREATE_CALLS, &stock), 200, create).await;
+        let id = created.unwrap_or_else(|| panic!("seed {seed}: {new:?}")).id.to_string();
         assert!(names.insert(id.clone()));
         // The response is lost, and the cloud may have discarded the token before the repeat.
         sleep(rng.choose(&[10, 1200, 90_000])).await;

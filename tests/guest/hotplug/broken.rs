@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::disk::{Fault, Kind, MIB};
-use crate::machine::Guest;
+use crate::hotplug::started;
 use crate::node::filesystem;
 
 /// Timeout of calls that must not wait for a hung disk, on a busy machine.
@@ -11,10 +11,7 @@ const PROMPT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_disk_that_fails_during_staging_is_not_formatted_and_is_staged_later() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1failing0000000001", 64 * MIB).await;
     guest.sh("udevadm settle").await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
@@ -31,10 +28,7 @@ async fn a_disk_that_fails_during_staging_is_not_formatted_and_is_staged_later()
 
 /// The disk fails while it is mounted: the volume health reports that, and the volume works again after the disk does.
 async fn fails_while_mounted(fs_type: &str) {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1failing0000000002", 320 * MIB).await;
     let mut volume = node.volume(&attached.disk, filesystem(fs_type));
     volume.mount().await;
@@ -100,10 +94,7 @@ async fn xfs_on_a_failing_disk_is_reported_and_repaired_by_staging_again() {
 
 #[tokio::test]
 async fn a_hung_disk_blocks_only_its_own_volume() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let hung = guest.attach_new(Kind::Virtio, "bp1hanging0000000001", 64 * MIB).await;
     let healthy = guest.attach_new(Kind::Virtio, "bp1healthy0000000001", 64 * MIB).await;
     let blank = guest.attach_new(Kind::Virtio, "bp1hanging0000000002", 64 * MIB).await;

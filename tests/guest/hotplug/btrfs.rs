@@ -4,15 +4,12 @@
 use std::fs;
 
 use crate::disk::{Kind, MIB};
-use crate::machine::Guest;
+use crate::hotplug::started;
 use crate::node::filesystem;
 
 #[tokio::test]
 async fn a_copy_of_a_mounted_btrfs_is_rejected_and_mounted_after_its_source_is_unstaged() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let source = guest.attach_new(Kind::Virtio, "btrfssource", 256 * MIB).await;
     let volume = node.volume(&source.disk, filesystem("btrfs"));
     volume.mount().await;

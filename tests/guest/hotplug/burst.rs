@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::disk::{Kind, MIB};
-use crate::machine::Guest;
+use crate::hotplug::started;
 use crate::node::filesystem;
 
 const COUNT: usize = 20;
@@ -31,10 +31,7 @@ async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> V
 
 #[tokio::test]
 async fn twenty_disks_attached_in_parallel_are_identified_correctly() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let disks: Vec<_> = (0..COUNT)
         .map(|number| {
             let kind = if number % 5 == 4 { Kind::Nvme } else { Kind::Virtio };

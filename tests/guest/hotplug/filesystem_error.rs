@@ -3,15 +3,12 @@
 use tonic::Code;
 
 use crate::disk::{Kind, MIB};
-use crate::machine::Guest;
+use crate::hotplug::started;
 use crate::node::filesystem;
 
 #[tokio::test]
 async fn an_ext4_error_is_reported_stops_writes_and_is_repaired_by_the_next_stage() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1fserror0000000001", 64 * MIB).await;
     let mut volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.mount().await;

@@ -3,6 +3,7 @@
 use tonic::Code;
 
 use crate::disk::{Kind, MIB};
+use crate::hotplug::started;
 use crate::machine::Guest;
 use crate::node::filesystem;
 
@@ -62,10 +63,7 @@ async fn btrfs_is_formatted_and_expanded() {
 /// A filesystem with this feature, not created by the driver, is staged if the kernel supports it. Otherwise the error
 /// refers to the kernel log, and the disk is unchanged.
 async fn is_staged_or_rejected(fs_type: &str, mkfs: &str, feature: &str) {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1feature0000000001", SIZE).await;
     guest.has_device("/dev/vda").await;
     let made = guest.try_sh(mkfs).await;

@@ -6,7 +6,7 @@ use tonic::Code;
 
 use crate::common::wait::until;
 use crate::disk::{Kind, MIB};
-use crate::machine::Guest;
+use crate::hotplug::started;
 use crate::node::{CALL_TIMEOUT, filesystem};
 
 const SIZE: u64 = 64 * MIB;
@@ -16,10 +16,7 @@ const SHORT: Duration = Duration::from_secs(2);
 
 #[tokio::test]
 async fn staging_waits_for_a_disk_that_is_attached_late() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     for (kind, serial) in [
         (Kind::Virtio, "bp1late000000000000v"),
         (Kind::Nvme, "bp1late000000000000n"),
@@ -43,10 +40,7 @@ async fn staging_waits_for_a_disk_that_is_attached_late() {
 
 #[tokio::test]
 async fn a_reused_device_name_does_not_resolve_to_the_wrong_disk() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let mut names = Vec::new();
     let name = "ls /sys/block | grep '^vd' | tr '\\n' ' '";
     for round in 0..6 {
@@ -80,10 +74,7 @@ async fn a_reused_device_name_does_not_resolve_to_the_wrong_disk() {
 
 #[tokio::test]
 async fn disks_with_the_same_serial_are_rejected_until_one_remains() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let first = guest.attach_new(Kind::Virtio, "bp1double00000000001", SIZE).await;
     let second = guest.attach_new(Kind::Nvme, "bp1double00000000001", SIZE).await;
     guest
@@ -106,10 +97,7 @@ async fn disks_with_the_same_serial_are_rejected_until_one_remains() {
 
 #[tokio::test]
 async fn a_disk_with_a_truncated_or_missing_serial_is_rejected_and_not_written_to() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     for (serial, part) in [
         ("bp1longer0000000000001x", "with serial bp1longer00000000000"),
         ("", "create a new disk from the snapshot"),

@@ -5,6 +5,7 @@ use std::future::Future;
 use tonic::Status;
 
 use crate::disk::{Attached, Kind, MIB};
+use crate::hotplug::started;
 use crate::machine::Guest;
 use crate::node::{Volume, block, filesystem};
 
@@ -34,10 +35,7 @@ pub(super) fn compare(target: &str) -> String {
 
 /// Expands the volume twice during writes: the filesystem grows, and its content is unchanged.
 async fn expands_under_load(fs_type: &str, sizes: [u64; 3]) {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1growing0000000001", sizes[0]).await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
     volume.mount().await;
@@ -112,10 +110,7 @@ async fn ext4_expands_under_load() {
 /// QEMU's NVMe device does not support expansion while it is attached.
 #[tokio::test]
 async fn an_nvme_disk_that_grew_while_detached_is_expanded_by_staging() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Nvme, "bp1growing0000000003", 64 * MIB).await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.mount().await;
@@ -147,10 +142,7 @@ async fn btrfs_expands_under_load() {
 
 #[tokio::test]
 async fn a_raw_block_volume_expands_while_it_is_open() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1growing0000000002", 64 * MIB).await;
     let volume = node.volume(&attached.disk, block());
     volume.mount().await;

@@ -5,6 +5,7 @@ use tonic::Code;
 
 use crate::common::wait::until;
 use crate::disk::{Attached, Fault, Kind, MIB};
+use crate::hotplug::started;
 use crate::machine::Guest;
 use crate::node::{CALL_TIMEOUT, Node, filesystem};
 
@@ -52,10 +53,7 @@ async fn interrupt(guest: &Guest, node: &Node, attached: &Attached<'_>, fs_type:
 }
 
 async fn is_completed(fs_type: &str) {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1interrupted000001", SIZE).await;
     interrupt(&guest, &node, &attached, fs_type).await;
     let node = guest.node().await;
@@ -95,10 +93,7 @@ async fn an_interrupted_mkfs_of_btrfs_is_completed_by_the_next_stage() {
 /// Another node may have written to the disk in the meantime.
 #[tokio::test]
 async fn an_interrupted_mkfs_is_not_repeated_after_the_disk_was_detached() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1interrupted000002", SIZE).await;
     interrupt(&guest, &node, &attached, "xfs").await;
     let disk = attached.detach().await;

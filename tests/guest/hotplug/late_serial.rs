@@ -3,6 +3,7 @@
 use tonic::{Code, Status};
 
 use crate::disk::{Attached, Fault, Kind, MIB, SHORT_QUEUE};
+use crate::hotplug::started;
 use crate::machine::Guest;
 use crate::node::filesystem;
 
@@ -41,10 +42,7 @@ fn is_unidentified(result: Result<(), Status>) {
 /// absence.
 #[tokio::test]
 async fn a_disk_with_a_late_serial_is_not_treated_as_absent() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest
         .attach_new(Kind::VirtioShortQueue, "bp1lateserial0000001", SIZE)
         .await;

@@ -1,17 +1,14 @@
 //! The lifecycle of a volume.
 
 use crate::disk::{Kind, MIB};
-use crate::machine::Guest;
+use crate::hotplug::started;
 use crate::node::{block, filesystem, read_only};
 
 const SIZE: u64 = 64 * MIB;
 
 /// Mounts and unmounts the volume twice with repeated calls; the disk is detached in between.
 async fn content_survives(kind: Kind) {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let disk = guest.disk(kind, "bp1lifeoftest0000001", SIZE);
     let volume = node.volume(&disk, filesystem("ext4"));
     let file = volume.file();
@@ -44,10 +41,7 @@ async fn content_survives_on_an_nvme_disk() {
 
 #[tokio::test]
 async fn a_raw_block_volume_is_the_disk_itself() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     for (kind, serial) in [
         (Kind::Virtio, "bp1raw000000000000v"),
         (Kind::Nvme, "bp1raw000000000000n"),
@@ -71,10 +65,7 @@ async fn a_raw_block_volume_is_the_disk_itself() {
 
 #[tokio::test]
 async fn a_read_only_volume_is_not_changed() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1readonly000000001", SIZE).await;
     let writer = node.volume(&attached.disk, filesystem("ext4"));
     writer.mount().await;
@@ -114,10 +105,7 @@ async fn a_read_only_volume_is_not_changed() {
 
 #[tokio::test]
 async fn a_killed_node_plugin_resumes_with_its_mounts() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1killed00000000001", SIZE).await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.mount().await;

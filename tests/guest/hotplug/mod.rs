@@ -18,6 +18,14 @@ mod selinux;
 mod unplug;
 
 use crate::machine::Guest;
+use crate::node::Node;
+
+/// A guest with the node plugin; none with a message if guests are not supported.
+async fn started() -> Option<(Guest, Node)> {
+    let guest = Guest::fresh().await?;
+    let node = guest.node().await;
+    Some((guest, node))
+}
 
 impl Guest {
     /// Panics if anything is mounted below kubelet's directory.

@@ -4,7 +4,7 @@
 use tonic::Code;
 
 use crate::disk::{Kind, MIB};
-use crate::machine::Guest;
+use crate::hotplug::started;
 use crate::node::filesystem;
 
 const SIZE: u64 = 64 * MIB;
@@ -28,10 +28,7 @@ const OOM_KILLS: &str = "sed -n 's/^oom_kill //p' /sys/fs/cgroup/container/memor
 
 #[tokio::test]
 async fn a_tool_without_memory_is_terminated_and_not_the_node_plugin() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1outofmemory000001", SIZE).await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.mount().await;

@@ -7,16 +7,13 @@ use tonic::{Code, Status};
 use crate::common::failure_table::{FailureRow, Observed};
 use crate::common::wait::until;
 use crate::disk::{Kind, MIB};
-use crate::machine::Guest;
+use crate::hotplug::started;
 use crate::node::{CALL_TIMEOUT, block, filesystem};
 
 /// The disk is removed while it is mounted and written to. The volume can be cleaned up, and after the disk is attached
 /// again it has all synced data.
 async fn is_removed_and_restored(kind: Kind, fs_type: &str) {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(kind, "bp1vanishing00000001", 320 * MIB).await;
     let other = guest.attach_new(kind, "bp1remaining00000001", 320 * MIB).await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
@@ -91,10 +88,7 @@ async fn btrfs_on_a_removed_disk_is_cleaned_up_and_restored() {
 
 #[tokio::test]
 async fn a_raw_block_volume_on_a_removed_disk_is_cleaned_up_and_restored() {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let node = guest.node().await;
+    let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1vanishing00000002", 64 * MIB).await;
     let volume = node.volume(&attached.disk, block());
     volume.mount().await;

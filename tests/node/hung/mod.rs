@@ -16,9 +16,9 @@ use diskplugin::csi::proto::{
 };
 use nix::sys::signal::Signal;
 use tonic::transport::Channel;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Code, Response, Status};
 
-use crate::common::csi::{capability, endpoint};
+use crate::common::csi::{capability, endpoint, within};
 use crate::common::failure_table::{FailureRow, Observed};
 use crate::common::machine::{TestDir, has_devices};
 use crate::common::process::Process;
@@ -76,10 +76,7 @@ impl Plugin {
             volume_capability: Some(capability()),
             ..NodeStageVolumeRequest::default()
         };
-        self.node()
-            .node_stage_volume(with_timeout(request, time))
-            .await
-            .map(drop)
+        self.node().node_stage_volume(within(time, request)).await.map(drop)
     }
 
     async fn publish(&self, disk: &Disk) -> Result<(), Status> {
@@ -95,7 +92,7 @@ impl Plugin {
             ..NodePublishVolumeRequest::default()
         };
         self.node()
-            .node_publish_volume(with_timeout(request, LONG_TIMEOUT))
+            .node_publish_volume(within(LONG_TIMEOUT, request))
             .await
             .map(drop)
     }
@@ -110,7 +107,7 @@ impl Plugin {
             target_path: text(&disk.path(target)),
         };
         self.node()
-            .node_unpublish_volume(with_timeout(request, LONG_TIMEOUT))
+            .node_unpublish_volume(within(LONG_TIMEOUT, request))
             .await
             .map(drop)
     }
@@ -120,10 +117,7 @@ impl Plugin {
             volume_id: disk.volume(),
             staging_target_path: text(&disk.path("staging")),
         };
-        self.node()
-            .node_unstage_volume(with_timeout(request, time))
-            .await
-            .map(drop)
+        self.node().node_unstage_volume(within(time, request)).await.map(drop)
     }
 
     async fn stats(&self, disk: &Disk, time: Duration) -> Result<NodeGetVolumeStatsResponse, Status> {
@@ -133,7 +127,7 @@ impl Plugin {
             ..NodeGetVolumeStatsRequest::default()
         };
         self.node()
-            .node_get_volume_stats(with_timeout(request, time))
+            .node_get_volume_stats(within(time, request))
             .await
             .map(Response::into_inner)
     }
@@ -146,7 +140,7 @@ impl Plugin {
         };
         let response = self
             .node()
-            .node_get_volume_health(with_timeout(request, LONG_TIMEOUT))
+            .node_get_volume_health(within(LONG_TIMEOUT, request))
             .await
             .unwrap();
         let health = response.into_inner().volume_health;
@@ -162,12 +156,6 @@ impl Plugin {
         self.unpublish(disk).await.unwrap();
         self.unstage(disk, LONG_TIMEOUT).await.unwrap();
     }
-}
-
-fn with_timeout<T>(message: T, time: Duration) -> Request<T> {
-    let mut request = Request::new(message);
-    request.set_timeout(time);
-    request
 }
 
 fn text(path: &Path) -> String {

@@ -23,6 +23,7 @@ use diskplugin::csi::proto::{
 use diskplugin::linux::{Command, Exec, ExecError, Output, ProcessExec};
 use tonic::{Request, Status};
 
+use crate::common::csi::within;
 pub(crate) use crate::common::shell::sh;
 pub(crate) use crate::disk::{Disk, MIB, SIZE};
 pub(crate) use crate::mounts::is_mounted;
@@ -137,8 +138,7 @@ impl World {
     }
 
     pub(crate) async fn stage_within(&self, time: Duration, capability: &VolumeCapability) -> Result<(), Status> {
-        let mut request = Request::new(self.stage_request(capability));
-        request.set_timeout(time);
+        let request = within(time, self.stage_request(capability));
         self.service.node_stage_volume(request).await.map(drop)
     }
 
@@ -158,16 +158,15 @@ impl World {
         target: &str,
         readonly: bool,
     ) -> Result<(), Status> {
-        let mut request = Request::new(NodePublishVolumeRequest {
+        let request = NodePublishVolumeRequest {
             volume_id: self.volume(),
             staging_target_path: self.text("staging"),
             target_path: self.text(target),
             volume_capability: Some(capability.clone()),
             readonly,
             ..Default::default()
-        });
-        request.set_timeout(time);
-        let response = self.service.node_publish_volume(request);
+        };
+        let response = self.service.node_publish_volume(within(time, request));
         response.await.map(drop)
     }
 
@@ -176,12 +175,11 @@ impl World {
     }
 
     pub(crate) async fn unpublish_within(&self, time: Duration, target: &str) -> Result<(), Status> {
-        let mut request = Request::new(NodeUnpublishVolumeRequest {
+        let request = NodeUnpublishVolumeRequest {
             volume_id: self.volume(),
             target_path: self.text(target),
-        });
-        request.set_timeout(time);
-        let response = self.service.node_unpublish_volume(request);
+        };
+        let response = self.service.node_unpublish_volume(within(time, request));
         response.await.map(drop)
     }
 
@@ -190,12 +188,11 @@ impl World {
     }
 
     pub(crate) async fn unstage_within(&self, time: Duration) -> Result<(), Status> {
-        let mut request = Request::new(NodeUnstageVolumeRequest {
+        let request = NodeUnstageVolumeRequest {
             volume_id: self.volume(),
             staging_target_path: self.text("staging"),
-        });
-        request.set_timeout(time);
-        let response = self.service.node_unstage_volume(request);
+        };
+        let response = self.service.node_unstage_volume(within(time, request));
         response.await.map(drop)
     }
 
@@ -204,7 +201,7 @@ impl World {
     }
 
     pub(crate) async fn expand_within(&self, time: Duration, path: &str, required: u64) -> Result<i64, Status> {
-        let mut request = Request::new(NodeExpandVolumeRequest {
+        let request = NodeExpandVolumeRequest {
             volume_id: self.volume(),
             volume_path: self.text(path),
             capacity_range: Some(CapacityRange {
@@ -212,9 +209,8 @@ impl World {
                 limit_bytes: 0,
             }),
             ..Default::default()
-        });
-        request.set_timeout(time);
-        let response = self.service.node_expand_volume(request).await?;
+        };
+        let response = self.service.node_expand_volume(within(time, request)).await?;
         Ok(response.into_inner().capacity_bytes)
     }
 

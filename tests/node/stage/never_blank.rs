@@ -14,127 +14,69 @@ use nix::unistd::{Whence, lseek};
 use super::kit::{MIB, SIZE, TIMEOUT, World, is_mounted, sh};
 use crate::common::shell::skip;
 
-/// Creates the content of an image of [`SIZE`].
-#[derive(Clone, Copy)]
-enum Creator {
-    /// A shell command; `$f` is the image, `$d` an empty directory.
-    Tool(&'static str),
-    /// A shell command with a loop device as `$f`.
-    LoopTool(&'static str),
-    /// Writes the documented layout. The tool requires kernel support that may be missing (md, ZFS).
-    Layout(fn(&File)),
-}
-
 /// The size in bytes of the wiped head and tail.
 const WIPED: u64 = 4 * MIB;
 
-const CORPUS: &[(&str, Creator)] = &[
-    ("ext2", Creator::Tool("mkfs.ext2 -q -F $f")),
-    ("ext3", Creator::Tool("mkfs.ext3 -q -F $f")),
-    ("ext4", Creator::Tool("mkfs.ext4 -q -F $f")),
-    ("ext4 with 1 KiB blocks", Creator::Tool("mkfs.ext4 -q -F -b 1024 $f")),
-    (
-        "an external journal of ext4",
-        Creator::Tool("mke2fs -q -F -O journal_dev $f"),
-    ),
-    ("xfs", Creator::Tool("mkfs.xfs -q $f")),
-    ("btrfs", Creator::Tool("mkfs.btrfs -q $f")),
-    ("swap", Creator::Tool("mkswap $f")),
-    (
-        "LUKS1",
-        Creator::Tool(
-            "head -c 64 /dev/urandom > $d/key; cryptsetup -q luksFormat --type luks1 --iter-time 10 $f $d/key",
-        ),
-    ),
-    (
-        "LUKS2",
-        Creator::Tool(
-            "head -c 64 /dev/urandom > $d/key; cryptsetup -q luksFormat --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 $f $d/key",
-        ),
-    ),
-    ("an LVM physical volume", Creator::LoopTool("pvcreate -ff -y $f")),
-    ("a GPT", Creator::Tool("sgdisk -o $f")),
-    ("a GPT with a partition", Creator::Tool("sgdisk -n 1:2048:0 $f")),
-    (
-        "an MBR with a partition",
-        Creator::Tool("echo '2048,,83' | sfdisk -q $f"),
-    ),
-    ("vfat", Creator::Tool("mkfs.vfat $f")),
-    ("ntfs", Creator::Tool("mkfs.ntfs -Q -F -q $f")),
-    ("exfat", Creator::Tool("mkfs.exfat $f")),
-    ("f2fs", Creator::Tool("mkfs.f2fs -q $f")),
-    (
-        "squashfs",
-        Creator::Tool(
-            "echo x > $d/x; mksquashfs $d $f.new -quiet -no-progress; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new",
-        ),
-    ),
-    (
-        "erofs",
-        Creator::Tool("echo x > $d/x; mkfs.erofs $f.new $d; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new"),
-    ),
-    (
-        "cramfs",
-        Creator::Tool("echo x > $d/x; mkfs.cramfs $d $f.new; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new"),
-    ),
-    (
-        "iso9660",
-        Creator::Tool(
-            "echo x > $d/x; genisoimage -quiet -o $f.new $d; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new",
-        ),
-    ),
-    ("udf", Creator::Tool("mkudffs $f")),
-    ("bcache", Creator::Tool("make-bcache -B $f")),
-    ("jfs", Creator::Tool("mkfs.jfs -q $f")),
-    ("reiserfs", Creator::Tool("mkfs.reiserfs -qff $f")),
-    ("nilfs2", Creator::Tool("mkfs.nilfs2 -q $f")),
-    ("minix", Creator::Tool("mkfs.minix $f")),
-    ("bfs", Creator::Tool("mkfs.bfs $f")),
-    ("md 0.90", Creator::Layout(md_0_90)),
-    ("md 1.0", Creator::Layout(|image| md_1(image, (SIZE / 512 - 16) & !7))),
-    ("md 1.1", Creator::Layout(|image| md_1(image, 0))),
-    ("md 1.2", Creator::Layout(|image| md_1(image, 8))),
-    ("zfs", Creator::Layout(zfs)),
-    (
-        "an Oracle ASM disk",
-        Creator::Layout(|image| put(image, 32, b"ORCLDISK")),
-    ),
-    (
-        "a Ceph BlueStore",
-        Creator::Layout(|image| put(image, 0, b"bluestore block device\n")),
-    ),
-    (
-        "random bytes",
-        Creator::Tool("dd if=/dev/urandom of=$f bs=1M count=8 conv=notrunc status=none"),
-    ),
-    (
-        "text at 1 MiB",
-        Creator::Layout(|image| put(image, MIB, b"foreign data")),
-    ),
-    (
-        "one byte in the head",
-        Creator::Layout(|image| put(image, WIPED - 1, b"x")),
-    ),
-    (
-        "one byte at the very end",
-        Creator::Layout(|image| put(image, SIZE - 1, b"x")),
-    ),
-    (
-        "data only in the last MiB",
-        Creator::Layout(|image| put(image, SIZE - MIB, b"x")),
-    ),
-    (
-        "data only in a sample in the middle",
-        Creator::Layout(|image| put(image, SIZE / 2, b"x")),
-    ),
-    (
-        "data only in the first sample after the head",
-        Creator::Layout(|image| put(image, SIZE / 256 * 4 + 5, b"x")),
-    ),
-    (
-        "data only in the last sample",
-        Creator::Layout(|image| put(image, SIZE / 256 * 250 + 5, b"x")),
-    ),
+/// Contents of an image of [`SIZE`], each with a shell command: `$f` is the image, `$d` an empty directory.
+const TOOLS: &str = "
+ext2: mkfs.ext2 -q -F $f
+ext3: mkfs.ext3 -q -F $f
+ext4: mkfs.ext4 -q -F $f
+ext4 with 1 KiB blocks: mkfs.ext4 -q -F -b 1024 $f
+an external journal of ext4: mke2fs -q -F -O journal_dev $f
+xfs: mkfs.xfs -q $f
+btrfs: mkfs.btrfs -q $f
+swap: mkswap $f
+LUKS1: head -c 64 /dev/urandom > $d/key; cryptsetup -q luksFormat --type luks1 --iter-time 10 $f $d/key
+LUKS2: head -c 64 /dev/urandom > $d/key; cryptsetup -q luksFormat --type luks2 --pbkdf pbkdf2 \
+    --pbkdf-force-iterations 1000 $f $d/key
+an LVM physical volume: f=$(flock /dev losetup -f --show $f); trap 'losetup -d $f' EXIT; pvcreate -ff -y $f
+a GPT: sgdisk -o $f
+a GPT with a partition: sgdisk -n 1:2048:0 $f
+an MBR with a partition: echo '2048,,83' | sfdisk -q $f
+vfat: mkfs.vfat $f
+ntfs: mkfs.ntfs -Q -F -q $f
+exfat: mkfs.exfat $f
+f2fs: mkfs.f2fs -q $f
+squashfs: echo x > $d/x; mksquashfs $d $f.new -quiet -no-progress; dd if=$f.new of=$f conv=notrunc status=none; \
+    rm $f.new
+erofs: echo x > $d/x; mkfs.erofs $f.new $d; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new
+cramfs: echo x > $d/x; mkfs.cramfs $d $f.new; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new
+iso9660: echo x > $d/x; genisoimage -quiet -o $f.new $d; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new
+udf: mkudffs $f
+bcache: make-bcache -B $f
+jfs: mkfs.jfs -q $f
+reiserfs: mkfs.reiserfs -qff $f
+nilfs2: mkfs.nilfs2 -q $f
+minix: mkfs.minix $f
+bfs: mkfs.bfs $f
+random bytes: dd if=/dev/urandom of=$f bs=1M count=8 conv=notrunc status=none
+";
+
+type Layout = fn(&File);
+
+/// Contents whose documented layout is written, because a tool requires kernel support that may be missing (md, ZFS).
+const LAYOUTS: &[(&str, Layout)] = &[
+    ("md 0.90", md_0_90),
+    ("md 1.0", |image| md_1(image, (SIZE / 512 - 16) & !7)),
+    ("md 1.1", |image| md_1(image, 0)),
+    ("md 1.2", |image| md_1(image, 8)),
+    ("zfs", zfs),
+    ("an Oracle ASM disk", |image| put(image, 32, b"ORCLDISK")),
+    ("a Ceph BlueStore", |image| put(image, 0, b"bluestore block device\n")),
+    ("text at 1 MiB", |image| put(image, MIB, b"foreign data")),
+    ("one byte in the head", |image| put(image, WIPED - 1, b"x")),
+    ("one byte at the very end", |image| put(image, SIZE - 1, b"x")),
+    ("data only in the last MiB", |image| put(image, SIZE - MIB, b"x")),
+    ("data only in a sample in the middle", |image| {
+        put(image, SIZE / 2, b"x");
+    }),
+    ("data only in the first sample after the head", |image| {
+        put(image, SIZE / 256 * 4 + 5, b"x");
+    }),
+    ("data only in the last sample", |image| {
+        put(image, SIZE / 256 * 250 + 5, b"x");
+    }),
 ];
 
 /// Content that is detected after the head, or head and tail, are wiped.
@@ -188,22 +130,8 @@ fn zfs(image: &File) {
 }
 
 /// Creates the content. Returns false and prints the reason if the tool is not installed.
-async fn create_content(name: &str, creator: Creator, image: &Path, dir: &Path) -> bool {
-    let (line, loop_device) = match creator {
-        Creator::Layout(write) => {
-            let file = fs::OpenOptions::new().write(true).open(image).unwrap();
-            write(&file);
-            return true;
-        }
-        Creator::Tool(line) => (line, false),
-        Creator::LoopTool(line) => (line, true),
-    };
-    let (f, d) = (image.display(), dir.display());
-    let script = if loop_device {
-        format!("d={d}; f=$(flock /dev losetup -f --show {f}); trap 'losetup -d $f' EXIT; {line}")
-    } else {
-        format!("d={d}; f={f}; {line}")
-    };
+async fn create_content(name: &str, line: &str, image: &Path, dir: &Path) -> bool {
+    let script = format!("d={}; f={}; {line}", dir.display(), image.display());
     let command = Command::new("sh").args(["-ec", &script]);
     let output = ProcessExec.run(&command, Deadline::after(TIMEOUT)).await.unwrap();
     if output.code == Some(127) {
@@ -213,9 +141,13 @@ async fn create_content(name: &str, creator: Creator, image: &Path, dir: &Path) 
     true
 }
 
+fn open(image: &Path) -> File {
+    fs::OpenOptions::new().write(true).open(image).unwrap()
+}
+
 /// Overwrites the head and optionally the tail with zeros, as a manual wipe does.
 fn wipe(image: &Path, end: bool) {
-    let file = fs::OpenOptions::new().write(true).open(image).unwrap();
+    let file = open(image);
     let zeros = vec![0; usize::try_from(WIPED).unwrap()];
     put(&file, 0, &zeros);
     if end {
@@ -266,22 +198,31 @@ async fn check_rejected(name: &str, world: &World) {
     println!("rejected and unchanged: {name}");
 }
 
+/// Asserts that the content of the image is not formatted, also after its ends are wiped if it is detected then.
+async fn check_all_rejected(name: &str, world: &World) {
+    check_rejected(name, world).await;
+    for end in [false, true] {
+        if DETECTED_WITHOUT_ENDS.contains(&name) || (!end && DETECTED_BY_TAIL.contains(&name)) {
+            wipe(&world.image(), end);
+            check_rejected(&format!("{name}, wiped, including its tail: {end}"), world).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn disks_with_content_are_not_formatted() {
-    for (name, creator) in CORPUS {
+    for (name, line) in TOOLS.trim().lines().map(|row| row.split_once(": ").unwrap()) {
         let Some(world) = World::detached().await else { return };
         let dir = world.path("files");
         fs::create_dir(&dir).unwrap();
-        if !create_content(name, *creator, &world.image(), &dir).await {
-            continue;
+        if create_content(name, line, &world.image(), &dir).await {
+            check_all_rejected(name, &world).await;
         }
-        check_rejected(name, &world).await;
-        for end in [false, true] {
-            if DETECTED_WITHOUT_ENDS.contains(name) || (!end && DETECTED_BY_TAIL.contains(name)) {
-                wipe(&world.image(), end);
-                check_rejected(&format!("{name}, wiped, including its tail: {end}"), &world).await;
-            }
-        }
+    }
+    for (name, write) in LAYOUTS {
+        let Some(world) = World::detached().await else { return };
+        write(&open(&world.image()));
+        check_all_rejected(name, &world).await;
     }
 }
 
@@ -298,7 +239,7 @@ async fn a_restored_disk_is_mounted_and_not_formatted() {
         File::open(&image).unwrap().read_exact_at(&mut head, 0).unwrap();
         wipe(&image, false);
         check_rejected(&format!("{filesystem}, wiped after use"), &world).await;
-        put(&fs::OpenOptions::new().write(true).open(&image).unwrap(), 0, &head);
+        put(&open(&image), 0, &head);
         let copy = world.path("copy");
         sh(&format!(
             "mv {} {1}; cp --sparse=always {1} {0}",

@@ -11,8 +11,10 @@ use diskplugin::csi::proto::{
     NodeUnstageVolumeRequest,
 };
 use tokio::time::Instant;
+use tonic::Status;
 use tonic::transport::Channel;
-use tonic::{Request, Status};
+
+use crate::common::csi::within;
 
 /// The timeout of one attempt.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -46,18 +48,13 @@ impl NodeCall {
     }
 
     async fn send(self, channel: &Channel) -> Result<(), Status> {
-        fn with_timeout<T>(message: T) -> Request<T> {
-            let mut request = Request::new(message);
-            request.set_timeout(TIMEOUT);
-            request
-        }
         let mut node = NodeClient::new(channel.clone());
         match self {
-            Self::Stage(request) => node.node_stage_volume(with_timeout(request)).await.map(drop),
-            Self::Publish(request) => node.node_publish_volume(with_timeout(request)).await.map(drop),
-            Self::Unpublish(request) => node.node_unpublish_volume(with_timeout(request)).await.map(drop),
-            Self::Unstage(request) => node.node_unstage_volume(with_timeout(request)).await.map(drop),
-            Self::Expand(request) => node.node_expand_volume(with_timeout(request)).await.map(drop),
+            Self::Stage(request) => node.node_stage_volume(within(TIMEOUT, request)).await.map(drop),
+            Self::Publish(request) => node.node_publish_volume(within(TIMEOUT, request)).await.map(drop),
+            Self::Unpublish(request) => node.node_unpublish_volume(within(TIMEOUT, request)).await.map(drop),
+            Self::Unstage(request) => node.node_unstage_volume(within(TIMEOUT, request)).await.map(drop),
+            Self::Expand(request) => node.node_expand_volume(within(TIMEOUT, request)).await.map(drop),
         }
     }
 }

@@ -1,7 +1,5 @@
 //! CSI calls, as kubelet makes them, and their outcome.
 
-use std::time::Duration;
-
 use diskplugin::csi::proto::node_server::Node as _;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
@@ -9,8 +7,9 @@ use diskplugin::csi::proto::{
     CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeStatsRequest, NodePublishVolumeRequest,
     NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
 };
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 
+use crate::common::csi::within;
 use crate::model::machine::{LONG_TIMEOUT, Machine, SHORT_TIMEOUT};
 use crate::model::world::{Access, Call, FsType, Outcome, World};
 
@@ -45,7 +44,7 @@ impl Machine {
                         volume_capability: capability,
                         ..NodeStageVolumeRequest::default()
                     };
-                    service.node_stage_volume(with_timeout(request, time)).await.map(drop)
+                    service.node_stage_volume(within(time, request)).await.map(drop)
                 }
                 Call::Publish {
                     volume,
@@ -63,24 +62,21 @@ impl Machine {
                         readonly: read_only,
                         ..NodePublishVolumeRequest::default()
                     };
-                    service.node_publish_volume(with_timeout(request, time)).await.map(drop)
+                    service.node_publish_volume(within(time, request)).await.map(drop)
                 }
                 Call::Unpublish { volume, target } => {
                     let request = NodeUnpublishVolumeRequest {
                         volume_id: id(volume),
                         target_path: path(target),
                     };
-                    service
-                        .node_unpublish_volume(with_timeout(request, time))
-                        .await
-                        .map(drop)
+                    service.node_unpublish_volume(within(time, request)).await.map(drop)
                 }
                 Call::Unstage { volume, staging } => {
                     let request = NodeUnstageVolumeRequest {
                         volume_id: id(volume),
                         staging_target_path: path(staging),
                     };
-                    service.node_unstage_volume(with_timeout(request, time)).await.map(drop)
+                    service.node_unstage_volume(within(time, request)).await.map(drop)
                 }
                 Call::Expand { volume, mount_point } => {
                     let request = NodeExpandVolumeRequest {
@@ -89,7 +85,7 @@ impl Machine {
                         capacity_range: Some(CapacityRange::default()),
                         ..NodeExpandVolumeRequest::default()
                     };
-                    service.node_expand_volume(with_timeout(request, time)).await.map(drop)
+                    service.node_expand_volume(within(time, request)).await.map(drop)
                 }
                 Call::Stats { volume, mount_point } => {
                     let request = NodeGetVolumeStatsRequest {
@@ -97,20 +93,11 @@ impl Machine {
                         volume_path: path(mount_point),
                         ..NodeGetVolumeStatsRequest::default()
                     };
-                    service
-                        .node_get_volume_stats(with_timeout(request, time))
-                        .await
-                        .map(drop)
+                    service.node_get_volume_stats(within(time, request)).await.map(drop)
                 }
             }
         })
     }
-}
-
-fn with_timeout<T>(message: T, time: Duration) -> Request<T> {
-    let mut request = Request::new(message);
-    request.set_timeout(time);
-    request
 }
 
 fn capability(fs: FsType, access: Access, single: bool) -> VolumeCapability {

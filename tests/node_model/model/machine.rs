@@ -222,16 +222,16 @@ impl Machine {
                 fs::write(file, [value]).unwrap();
             }
             Event::ReplaceEntry { mount_point, entry } => self.replace_entry(mount_point, entry),
-            Event::MountForeign { mount_point } => {
+            Event::MountForeign(mount_point) => {
                 let none: Option<&str> = None;
                 let kind = Some("tmpfs");
                 mount(kind, &self.mount_point(mount_point), kind, MsFlags::empty(), none).unwrap();
             }
-            Event::Unmount { mount_point } => {
+            Event::Unmount(mount_point) => {
                 umount2(&self.mount_point(mount_point), MntFlags::UMOUNT_NOFOLLOW).unwrap();
             }
-            Event::Attach { volume } => self.attach(volume),
-            Event::Detach { volume } => {
+            Event::Attach(volume) => self.attach(volume),
+            Event::Detach(volume) => {
                 let device = self.loops[volume].as_ref().unwrap();
                 self.run_shell(&detach_command(device.to_str().unwrap()));
             }
@@ -243,15 +243,15 @@ impl Machine {
                     let _ = fs::remove_file(self.link(volume));
                 }
             }
-            Event::RemoveLink { volume } => fs::remove_file(self.link(volume)).unwrap(),
-            Event::RestoreLink { volume } => {
+            Event::RemoveLink(volume) => fs::remove_file(self.link(volume)).unwrap(),
+            Event::RestoreLink(volume) => {
                 symlink(self.loops[volume].as_ref().unwrap(), self.link(volume)).unwrap();
             }
-            Event::MisdirectLink { volume } => {
+            Event::MisdirectLink(volume) => {
                 let other = self.loops[1 - volume].as_ref().unwrap();
                 symlink(other, self.link(volume)).unwrap();
             }
-            Event::ResizeDisk { volume } => {
+            Event::ResizeDisk(volume) => {
                 let image = OpenOptions::new().write(true).open(self.image(volume));
                 image.unwrap().set_len(after.volumes[volume].fs.sizes().1).unwrap();
                 if let Some(device) = &self.loops[volume] {

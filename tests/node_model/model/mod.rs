@@ -65,7 +65,7 @@ fn record(event: Event, world: &World) {
         Event::Call(call) => format!("{call:?}"),
         event => format!("{event:?}"),
     };
-    let name = text.split(' ').next().unwrap_or_default().to_owned();
+    let name = text.split([' ', '(']).next().unwrap_or_default().to_owned();
     let mut outcomes = OUTCOMES.lock().unwrap();
     *outcomes.entry((name, world.outcome)).or_default() += 1;
 }

@@ -75,15 +75,15 @@ fn event() -> BoxedStrategy<Event> {
         40 => call().prop_map(Event::Call),
         8 => (mount_point(), any::<u8>()).prop_map(|(mount_point, value)| Event::Write { mount_point, value }),
         3 => (mount_point(), entry()).prop_map(|(mount_point, entry)| Event::ReplaceEntry { mount_point, entry }),
-        1 => mount_point().prop_map(|mount_point| Event::MountForeign { mount_point }),
-        2 => mount_point().prop_map(|mount_point| Event::Unmount { mount_point }),
-        12 => volume().prop_map(|volume| Event::Attach { volume }),
-        2 => volume().prop_map(|volume| Event::Detach { volume }),
+        1 => mount_point().prop_map(Event::MountForeign),
+        2 => mount_point().prop_map(Event::Unmount),
+        12 => volume().prop_map(Event::Attach),
+        2 => volume().prop_map(Event::Detach),
         1 => (volume(), any::<bool>()).prop_map(|(volume, unlink)| Event::ForceDetach { volume, unlink }),
-        1 => volume().prop_map(|volume| Event::RemoveLink { volume }),
-        6 => volume().prop_map(|volume| Event::RestoreLink { volume }),
-        1 => volume().prop_map(|volume| Event::MisdirectLink { volume }),
-        2 => volume().prop_map(|volume| Event::ResizeDisk { volume }),
+        1 => volume().prop_map(Event::RemoveLink),
+        6 => volume().prop_map(Event::RestoreLink),
+        1 => volume().prop_map(Event::MisdirectLink),
+        2 => volume().prop_map(Event::ResizeDisk),
         1 => (volume(), rare_bool()).prop_map(|(volume, foreign)| Event::ReplaceDisk { volume, foreign }),
     ]
     .boxed()
@@ -104,15 +104,9 @@ impl ReferenceStateMachine for Model {
             resized: false,
             device,
         };
-        let attached = Device::Present {
-            linked: true,
-            write_protected: false,
-            detaching: false,
-            staged: false,
-        };
         (kind(), kind())
             .prop_map(move |(one, other)| World {
-                volumes: [blank(one, attached), blank(other, Device::Absent)],
+                volumes: [blank(one, Device::ATTACHED), blank(other, Device::Absent)],
                 mount_points: [(); MOUNT_POINTS].map(|()| MountPoint {
                     entry: Entry::Missing,
                     stack: Vec::new(),
@@ -136,30 +130,30 @@ impl ReferenceStateMachine for Model {
             Event::ReplaceEntry { mount_point, entry } => {
                 world.mount_points[mount_point].stack.is_empty() && world.mount_points[mount_point].entry != entry
             }
-            Event::MountForeign { mount_point } => {
+            Event::MountForeign(mount_point) => {
                 let target = &world.mount_points[mount_point];
                 matches!(target.entry, Entry::Directory | Entry::NonEmptyDirectory)
                     && target.stack.len() < 2
                     && !matches!(world.top(mount_point), Some(Mount::DeviceNode { .. }))
             }
-            Event::Unmount { mount_point } => world.top(mount_point).is_some(),
-            Event::Attach { volume } => device(volume) == Device::Absent,
-            Event::Detach { volume } => world.is_present(volume) && !world.is_used(volume),
+            Event::Unmount(mount_point) => world.top(mount_point).is_some(),
+            Event::Attach(volume) => device(volume) == Device::Absent,
+            Event::Detach(volume) => world.is_present(volume) && !world.is_used(volume),
             Event::ForceDetach { volume, .. } => {
                 // A bind mount of the device node alone does not keep the device.
                 let is_attached = matches!(device(volume), Device::Present { detaching: false, .. });
                 is_attached && world.is_mounted(volume)
             }
-            Event::RemoveLink { volume } => match device(volume) {
+            Event::RemoveLink(volume) => match device(volume) {
                 Device::Present { linked, .. } => linked,
                 Device::StaleLink(_) => true,
                 Device::Absent => false,
             },
-            Event::RestoreLink { volume } => {
+            Event::RestoreLink(volume) => {
                 matches!(device(volume), Device::Present { linked: false, .. })
             }
-            Event::MisdirectLink { volume } => device(volume) == Device::Absent && world.is_present(1 - volume),
-            Event::ResizeDisk { volume } => {
+            Event::MisdirectLink(volume) => device(volume) == Device::Absent && world.is_present(1 - volume),
+            Event::ResizeDisk(volume) => {
                 !world.volumes[volume].resized && !matches!(device(volume), Device::Present { detaching: true, .. })
             }
             Event::ReplaceDisk { volume, .. } => device(volume) == Device::Absent,
@@ -183,40 +177,33 @@ impl ReferenceStateMachine for Model {
             Event::ReplaceEntry { mount_point, entry } => {
                 world.mount_points[mount_point].entry = entry;
             }
-            Event::MountForeign { mount_point } => {
+            Event::MountForeign(mount_point) => {
                 world.mount_points[mount_point].stack.push(Mount::Foreign);
             }
-            Event::Unmount { mount_point } => {
+            Event::Unmount(mount_point) => {
                 world.mount_points[mount_point].stack.pop();
             }
-            Event::Attach { volume } => {
-                world.volumes[volume].device = Device::Present {
-                    linked: true,
-                    write_protected: false,
-                    detaching: false,
-                    staged: false,
-                };
-            }
-            Event::Detach { volume } => world.remove_device(volume),
+            Event::Attach(volume) => world.volumes[volume].device = Device::ATTACHED,
+            Event::Detach(volume) => world.remove_device(volume),
             Event::ForceDetach { volume, unlink } => {
                 if let Device::Present { linked, detaching, .. } = &mut world.volumes[volume].device {
                     *detaching = true;
                     *linked &= !unlink;
                 }
             }
-            Event::RemoveLink { volume } => match &mut world.volumes[volume].device {
+            Event::RemoveLink(volume) => match &mut world.volumes[volume].device {
                 Device::Present { linked, .. } => *linked = false,
                 device => *device = Device::Absent,
             },
-            Event::RestoreLink { volume } => {
+            Event::RestoreLink(volume) => {
                 if let Device::Present { linked, .. } = &mut world.volumes[volume].device {
                     *linked = true;
                 }
             }
-            Event::MisdirectLink { volume } => {
+            Event::MisdirectLink(volume) => {
                 world.volumes[volume].device = Device::StaleLink(1 - volume);
             }
-            Event::ResizeDisk { volume } => {
+            Event::ResizeDisk(volume) => {
                 let volume = &mut world.volumes[volume];
                 volume.resized = true;
                 if let Content::Filesystem { undersized, .. } = &mut volume.content {

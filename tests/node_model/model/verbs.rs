@@ -183,27 +183,29 @@ fn publish(
     }
     fail_if(staged_read_only && !read_only)?;
     let others = mounts_elsewhere(world, volume, &[staging, target]).any(|mount| is_fs(&mount));
+    let requested = Mount::Filesystem { volume, read_only };
+    mount(world, target, Entry::Directory, requested, single && others)
+}
+
+/// Mounts the volume at the target, unless other mounts exclude that.
+fn mount(world: &mut World, target: usize, entry: Entry, requested: Mount, excluded: bool) -> CallResult {
     match world.top(target) {
-        Some(Mount::Filesystem {
-            volume: other,
-            read_only: is,
-        }) if other == volume => {
-            if is && !read_only {
+        Some(top) if is_fs(&top) == is_fs(&requested) && top.volume() == requested.volume() => {
+            if top.is_read_only() && !requested.is_read_only() {
                 return Err(Outcome::AlreadyExists);
             }
-            fail_if(single && others)?;
+            fail_if(excluded)?;
             world.mount_points[target].stack.pop();
         }
         Some(_) => return Err(Outcome::FailedPrecondition),
         None => {
             let mut after = world.clone();
-            ensure_entry(&mut after, target, Entry::Directory)?;
-            fail_if(single && others)?;
+            ensure_entry(&mut after, target, entry)?;
+            fail_if(excluded)?;
             *world = after;
         }
     }
-    let mount = Mount::Filesystem { volume, read_only };
-    world.mount_points[target].stack.push(mount);
+    world.mount_points[target].stack.push(requested);
     Ok(())
 }
 
@@ -212,27 +214,8 @@ fn publish_block(world: &mut World, volume: usize, target: usize, read_only: boo
     let others: Vec<Mount> = mounts_elsewhere(world, volume, &[target]).filter(is_node).collect();
     let requested = Mount::DeviceNode { volume, read_only };
     fail_if(others.iter().any(|other| *other != requested))?;
-    match world.top(target) {
-        Some(Mount::DeviceNode {
-            volume: other,
-            read_only: is,
-        }) if other == volume => {
-            if is && !read_only {
-                return Err(Outcome::AlreadyExists);
-            }
-            fail_if(single && !others.is_empty())?;
-            world.mount_points[target].stack.pop();
-        }
-        Some(_) => return Err(Outcome::FailedPrecondition),
-        None => {
-            let mut after = world.clone();
-            ensure_entry(&mut after, target, Entry::File)?;
-            fail_if(single && !others.is_empty())?;
-            *world = after;
-        }
-    }
+    mount(world, target, Entry::File, requested, single && !others.is_empty())?;
     set_write_protected(world, volume, read_only);
-    world.mount_points[target].stack.push(requested);
     Ok(())
 }
 

@@ -146,6 +146,7 @@ pub(crate) enum Call {
     },
 }
 
+/// An event at a volume or a mount point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     Call(Call),
@@ -160,40 +161,24 @@ pub(crate) enum Event {
         entry: Entry,
     },
     /// An external process mounts a tmpfs.
-    MountForeign {
-        mount_point: usize,
-    },
+    MountForeign(usize),
     /// An external process removes the topmost mount.
-    Unmount {
-        mount_point: usize,
-    },
-    Attach {
-        volume: usize,
-    },
+    Unmount(usize),
+    Attach(usize),
     /// The cloud detaches an unused disk.
-    Detach {
-        volume: usize,
-    },
+    Detach(usize),
     /// The cloud detaches a disk that is in use.
     ForceDetach {
         volume: usize,
         unlink: bool,
     },
     /// The symlink of the serial is removed.
-    RemoveLink {
-        volume: usize,
-    },
-    RestoreLink {
-        volume: usize,
-    },
+    RemoveLink(usize),
+    RestoreLink(usize),
     /// The symlink of a detached disk refers to the device of the other volume.
-    MisdirectLink {
-        volume: usize,
-    },
+    MisdirectLink(usize),
     /// The cloud resizes the disk.
-    ResizeDisk {
-        volume: usize,
-    },
+    ResizeDisk(usize),
     /// A detached disk is replaced by a disk with the same serial: blank, or with foreign data.
     ReplaceDisk {
         volume: usize,
@@ -242,7 +227,20 @@ impl World {
     }
 }
 
+impl Device {
+    pub(crate) const ATTACHED: Self = Self::Present {
+        linked: true,
+        write_protected: false,
+        detaching: false,
+        staged: false,
+    };
+}
+
 impl Mount {
+    pub(crate) fn is_read_only(self) -> bool {
+        matches!(self, Self::Filesystem { read_only, .. } | Self::DeviceNode { read_only, .. } if read_only)
+    }
+
     pub(crate) fn volume(self) -> Option<usize> {
         match self {
             Self::Foreign => None,

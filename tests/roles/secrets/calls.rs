@@ -12,9 +12,9 @@ use diskplugin::csi::proto::{
     NodeStageVolumeRequest, ValidateVolumeCapabilitiesRequest,
 };
 use tonic::transport::Channel;
-use tonic::{Request, Response, Status};
+use tonic::{Response, Status};
 
-use crate::common::csi::{capability, endpoint, volume};
+use crate::common::csi::{capability, endpoint, volume, within};
 use crate::common::fake::{Fake, NODES, ZONE};
 use crate::common::process::{Start, diskplugin};
 use crate::common::recording_proxy::RecordingProxy;
@@ -39,12 +39,6 @@ impl Errors {
             }
         }
     }
-}
-
-fn within<T>(deadline: Duration, message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    request.set_timeout(deadline);
-    request
 }
 
 /// Makes every call that has `secrets`, successful and failing ones.
