@@ -17,7 +17,7 @@ use crate::model::{Bytes, Filesystem};
 
 #[derive(Debug)]
 pub struct Vitals {
-    /// The error of the system call if the filesystem has shut down.
+    /// The error of the system call if the filesystem has shut down; its size is still known.
     pub usage: Result<Usage>,
     /// The size of the filesystem; `None` if the device has no superblock of its type.
     pub size: Result<Option<Bytes>>,
@@ -66,14 +66,17 @@ pub(super) fn read(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
     };
     let stops = readable.is_some_and(Superblocks::ext_stops_after_error);
     let rejects_writes = has_ext_stopped(errors.as_deref(), mount, stops);
+    let size = superblocks.and_then(|read| {
+        let total = Bytes(usage(&mount.point)?.bytes.total);
+        Ok(filesystem.and_then(|kind| read.mounted_size(kind, total)))
+    });
     let usage = usage(&mount.point).and_then(|usage| {
         // statvfs(3) still succeeds on an xfs that has shut down; all other calls fail.
         fs::symlink_metadata(&mount.point).io_context("stat", &mount.point)?;
         Ok(usage)
     });
-    let total = usage.as_ref().map_or(0, |usage| usage.bytes.total);
     Vitals {
-        size: superblocks.map(|read| filesystem.and_then(|kind| read.mounted_size(kind, Bytes(total)))),
+        size,
         usage,
         errors,
         rejects_writes,

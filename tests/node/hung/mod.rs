@@ -76,7 +76,12 @@ impl Plugin {
             volume_capability: Some(capability()),
             ..NodeStageVolumeRequest::default()
         };
-        self.node().node_stage_volume(within(time, request)).await.map(drop)
+        loop {
+            let response = self.node().node_stage_volume(within(time, request.clone())).await;
+            if !is_late(&response) {
+                return response.map(drop);
+            }
+        }
     }
 
     async fn publish(&self, disk: &Disk) -> Result<(), Status> {
@@ -117,7 +122,12 @@ impl Plugin {
             volume_id: disk.volume(),
             staging_target_path: text(&disk.path("staging")),
         };
-        self.node().node_unstage_volume(within(time, request)).await.map(drop)
+        loop {
+            let response = self.node().node_unstage_volume(within(time, request.clone())).await;
+            if !is_late(&response) {
+                return response.map(drop);
+            }
+        }
     }
 
     async fn stats(&self, disk: &Disk, time: Duration) -> Result<NodeGetVolumeStatsResponse, Status> {
@@ -156,6 +166,13 @@ impl Plugin {
         self.unpublish(disk).await.unwrap();
         self.unstage(disk, LONG_TIMEOUT).await.unwrap();
     }
+}
+
+/// Whether the plugin did not respond before the timeout. On a busy machine it may not; kubelet repeats the call.
+fn is_late<T>(response: &Result<T, Status>) -> bool {
+    response
+        .as_ref()
+        .is_err_and(|error| error.message() == "Timeout expired")
 }
 
 fn text(path: &Path) -> String {

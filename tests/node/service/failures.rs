@@ -153,6 +153,9 @@ async fn a_filesystem_that_was_shut_down_looks_as_documented() {
     let Some(world) = in_use(&capability).await else { return };
     sh(&format!("xfs_io -x -c shutdown {}", world.text("target"))).await;
     assert!(fs::write(world.path("target/file"), "x").is_err());
+    let error = world.stage(&capability).await.unwrap_err();
+    assert!(error.message().starts_with("FILESYSTEM_SHUT_DOWN"), "{error}");
+    world.expand("target", SIZE).await.unwrap();
     row.check(&observe(&world, &capability).await);
     use_again(&world, &capability).await;
 }
