@@ -28,18 +28,7 @@ impl From<node::Error> for Status {
 /// Without advice: the message names the allowed values.
 impl From<request::Error> for Status {
     fn from(error: request::Error) -> Self {
-        use request::Error as E;
-        let failure = match error {
-            E::Missing(_)
-            | E::TooLarge(_)
-            | E::Value(..)
-            | E::UnknownKey(..)
-            | E::Malformed(..)
-            | E::Unsupported(..) => Failure::BadRequest,
-            E::NotFound(..) => Failure::NoSuchResource,
-            E::Token(_) => Failure::StalePageToken,
-            E::NoZone(..) => Failure::NoSuitableZone,
-        };
+        let failure = error.failure;
         named(code(failure.kind()), failure, format!("{}: {error}", failure.name()))
     }
 }
@@ -111,22 +100,8 @@ const DEFAULT_FAILURES: [(Code, Failure); 12] = [
     (Code::Internal, Failure::DriverBug),
 ];
 
-pub(super) fn code(meaning: FailureKind) -> Code {
-    match meaning {
-        FailureKind::NotFound => Code::NotFound,
-        FailureKind::AlreadyExists => Code::AlreadyExists,
-        FailureKind::FailedPrecondition => Code::FailedPrecondition,
-        // The scheduler chooses another node.
-        FailureKind::ResourceExhausted => Code::ResourceExhausted,
-        FailureKind::OutOfRange => Code::OutOfRange,
-        FailureKind::Unavailable => Code::Unavailable,
-        FailureKind::Aborted => Code::Aborted,
-        FailureKind::DeadlineExceeded => Code::DeadlineExceeded,
-        FailureKind::PermissionDenied => Code::PermissionDenied,
-        FailureKind::Unauthenticated => Code::Unauthenticated,
-        FailureKind::InvalidArgument => Code::InvalidArgument,
-        FailureKind::Internal => Code::Internal,
-    }
+pub(super) fn code(kind: FailureKind) -> Code {
+    Code::from_i32(kind as i32)
 }
 
 #[cfg(test)]
@@ -156,19 +131,15 @@ mod tests {
     fn an_invalid_request_has_the_code_and_name_of_its_reason() {
         use request::Error;
         for (error, code, name) in [
+            (Error::missing("name"), Code::InvalidArgument, Failure::BadRequest),
             (
-                Error::Missing("name".into()),
-                Code::InvalidArgument,
-                Failure::BadRequest,
-            ),
-            (
-                Error::NotFound("volume_id".into(), "odd".to_owned()),
+                Error::not_found("volume_id", &"odd"),
                 Code::NotFound,
                 Failure::NoSuchResource,
             ),
-            (Error::Token("x".to_owned()), Code::Aborted, Failure::StalePageToken),
+            (Error::token("x"), Code::Aborted, Failure::StalePageToken),
             (
-                Error::NoZone("zone".into(), "none".to_owned()),
+                Error::no_zone("zone", "none"),
                 Code::ResourceExhausted,
                 Failure::NoSuitableZone,
             ),

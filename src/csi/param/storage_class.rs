@@ -160,7 +160,7 @@ impl Class {
         let count = self.disk.tags.len() + self.disk.created_for.len() + own;
         if count > MAX_TAGS {
             return Err(conflict(
-                "diskTags",
+                "diskTags/<key>",
                 &format!(
                     "sets {} tags; with {own} tags of the driver and {} with the names of claim and volume, \
                      a disk would have {count}, but the limit is {MAX_TAGS}",

@@ -21,7 +21,7 @@ pub(super) struct Entry<'a> {
 
 impl Entry<'_> {
     pub(super) fn unknown(self, allowed: &'static str) -> Error {
-        Error::UnknownKey(self.field.into(), self.value.to_owned(), allowed)
+        Error::unknown_key(&self.field, self.value, allowed)
     }
 }
 

@@ -52,7 +52,7 @@ impl Capability {
 
 pub(super) fn required(given: Option<&VolumeCapability>) -> Result<Capability> {
     const FIELD: &str = "volume_capability";
-    let given = given.ok_or(Error::Missing(FIELD.into()))?;
+    let given = given.ok_or(Error::missing(FIELD))?;
     parse(FIELD.to_owned(), given)
 }
 
@@ -69,7 +69,7 @@ pub(super) fn all(given: &[VolumeCapability]) -> Result<Vec<Capability>> {
 
 pub(super) fn at_least_one(given: &[VolumeCapability]) -> Result<Vec<Capability>> {
     if given.is_empty() {
-        return Err(Error::Missing("volume_capabilities".into()));
+        return Err(Error::missing("volume_capabilities"));
     }
     all(given)
 }
@@ -97,7 +97,7 @@ fn parse(field: String, given: &VolumeCapability) -> Result<Capability> {
     let mode_field = || format!("{field}.access_mode");
     let mode = given.access_mode.as_ref().map_or(0, |mode| mode.mode);
     let mode = match Mode::try_from(mode) {
-        Ok(Mode::Unknown) => return Err(Error::Missing(mode_field().into())),
+        Ok(Mode::Unknown) => return Err(Error::missing(mode_field())),
         Ok(mode) => mode,
         Err(_) => {
             let allowed = "a mode of CSI 1.13";

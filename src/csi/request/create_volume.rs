@@ -9,7 +9,7 @@ use crate::csi::param::{Class, SIDECARS, mutable};
 use crate::csi::proto;
 use crate::csi::proto::volume_content_source::Type;
 use crate::disk::NewDisk;
-use crate::model::{Category, DiskId, SnapshotId, context};
+use crate::model::{Category, DiskId, Failure, SnapshotId, context};
 
 #[derive(Debug)]
 pub(crate) struct CreateVolume {
@@ -53,7 +53,7 @@ pub(crate) fn capacity(message: &proto::GetCapacityRequest, location: &DriverLoc
     let class = Class::read(&message.parameters)?;
     let terms = Terms::of_topology(message.accessible_topology.as_ref());
     match describe_disk(class, &terms, location) {
-        Err(Error::NoZone(..)) => Ok(None),
+        Err(error) if error.failure == Failure::NoSuitableZone => Ok(None),
         new => Ok(Some(NewDisk {
             // These restrict the sizes of a volume, not the capacity.
             provisioned_iops: 0,

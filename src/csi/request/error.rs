@@ -1,59 +1,86 @@
 //! Invalid request fields. `csi::status` maps them to gRPC statuses.
 
-use std::borrow::Cow;
-
-/// The path of a field in its message, such as `volume_capability.mount.fs_type`. Entries of maps are named by their
-/// key: `parameter "type"`, `volume_context "fsType"`.
-pub type Field = Cow<'static, str>;
+use crate::model::Failure;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An invalid field, with the reason. It never contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    #[error("{0} is required")]
-    Missing(Field),
-    #[error(transparent)]
-    TooLarge(#[from] TooLarge),
-    #[error("{0} has value {1:?}; allowed: {2}")]
-    Value(Field, String, String),
-    #[error("unknown {0} with value {1:?}; allowed: {2}")]
-    UnknownKey(Field, String, &'static str),
-    /// The second text is the syntax error, with the value.
-    #[error("{0}: {1}")]
-    Malformed(Field, String),
-    /// The field is not supported, alone or in this combination.
-    #[error("{0} {1}")]
-    Unsupported(Field, String),
-    /// An ID or path that no resource can have. Their format is opaque to callers, so the code is `NOT_FOUND`.
-    #[error("{0}: {1}")]
-    NotFound(Field, String),
-    /// CSI: an invalid `starting_token` is `ABORTED`.
-    #[error("starting_token {0} was not issued by this driver; list again from the start")]
-    Token(String),
-    /// No zone is in both topology and class. CSI: `RESOURCE_EXHAUSTED`, so that the scheduler chooses another node.
-    #[error("{0}: {1}")]
-    NoZone(Field, String),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} has {size} bytes; CSI allows at most {limit}")]
-pub struct TooLarge {
-    pub(super) field: Field,
-    pub(super) size: usize,
-    pub(super) limit: usize,
+#[error("{field}{reason}")]
+pub struct Error {
+    pub(crate) failure: Failure,
+    /// The path of the field in its message, such as `volume_capability.mount.fs_type`. Entries of maps are named by
+    /// their key: `parameter "type"`, `volume_context "fsType"`.
+    field: String,
+    /// Begins with a separator.
+    reason: String,
 }
 
 impl Error {
-    pub(crate) fn value(field: impl Into<Field>, value: &str, allowed: impl Into<String>) -> Self {
-        Self::Value(field.into(), value.to_owned(), allowed.into())
+    fn bad_request(field: impl Into<String>, reason: String) -> Self {
+        let failure = Failure::BadRequest;
+        let field = field.into();
+        Self { failure, field, reason }
     }
 
-    pub(crate) fn malformed(field: impl Into<Field>, cause: &impl ToString) -> Self {
-        Self::Malformed(field.into(), cause.to_string())
+    /// The error of a field of the message in the field `outer`.
+    pub(super) fn within(self, outer: impl std::fmt::Display) -> Self {
+        let field = format!("{outer}.{}", self.field);
+        Self { field, ..self }
     }
 
-    pub(crate) fn unsupported(field: impl Into<Field>, why: impl Into<String>) -> Self {
-        Self::Unsupported(field.into(), why.into())
+    pub(crate) fn missing(field: impl Into<String>) -> Self {
+        Self::bad_request(field, " is required".to_owned())
+    }
+
+    pub(super) fn too_large(field: &str, size: usize, limit: usize) -> Self {
+        Self::bad_request(field, format!(" has {size} bytes; CSI allows at most {limit}"))
+    }
+
+    pub(crate) fn value(field: impl Into<String>, value: &str, allowed: impl AsRef<str>) -> Self {
+        Self::bad_request(field, format!(" has value {value:?}; allowed: {}", allowed.as_ref()))
+    }
+
+    pub(crate) fn unknown_key(field: &str, value: &str, allowed: &str) -> Self {
+        let reason = format!(" with value {value:?}; allowed: {allowed}");
+        Self::bad_request(format!("unknown {field}"), reason)
+    }
+
+    /// `cause` is the syntax error, with the value.
+    pub(crate) fn malformed(field: impl Into<String>, cause: &impl ToString) -> Self {
+        Self::bad_request(field, format!(": {}", cause.to_string()))
+    }
+
+    /// The field is not supported, alone or in this combination.
+    pub(crate) fn unsupported(field: impl Into<String>, why: impl AsRef<str>) -> Self {
+        Self::bad_request(field, format!(" {}", why.as_ref()))
+    }
+
+    /// An ID or path that no resource can have. Their format is opaque to callers, so the code is `NOT_FOUND`.
+    pub(crate) fn not_found(field: &str, cause: &impl ToString) -> Self {
+        let failure = Failure::NoSuchResource;
+        Self {
+            failure,
+            ..Self::malformed(field, cause)
+        }
+    }
+
+    /// CSI: an invalid `starting_token` is `ABORTED`.
+    pub(crate) fn token(token: &str) -> Self {
+        let why = format!("{token} was not issued by this driver; list again from the start");
+        let failure = Failure::StalePageToken;
+        Self {
+            failure,
+            ..Self::unsupported("starting_token", why)
+        }
+    }
+
+    /// No zone is in both topology and class. CSI: `RESOURCE_EXHAUSTED`, so that the scheduler chooses another node.
+    pub(crate) fn no_zone(field: &str, why: &str) -> Self {
+        let failure = Failure::NoSuitableZone;
+        Self {
+            failure,
+            ..Self::malformed(field, &why)
+        }
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
-use super::error::{Error, Field, Result};
+use super::error::{Error, Result};
 use crate::csi::proto::CapacityRange;
 use crate::model::{Bytes, Filesystem, InvalidId, InvalidTuning, SizeRange, Tuning, context};
 
@@ -9,7 +9,7 @@ type Map = HashMap<String, String>;
 
 pub(super) fn required<'a>(field: &'static str, value: &'a str) -> Result<&'a str> {
     if value.is_empty() {
-        return Err(Error::Missing(field.into()));
+        return Err(Error::missing(field));
     }
     Ok(value)
 }
@@ -24,7 +24,7 @@ pub(super) fn name(value: &str) -> Result<String> {
 
 pub(crate) fn id<T: FromStr<Err = InvalidId>>(field: &'static str, value: &str) -> Result<T> {
     let parsed = required(field, value)?.parse();
-    parsed.map_err(|invalid: InvalidId| Error::NotFound(field.into(), invalid.to_string()))
+    parsed.map_err(|invalid: InvalidId| Error::not_found(field, &invalid))
 }
 
 /// The ID of a resource to delete, in a required field; `None` if no resource can have it.
@@ -60,7 +60,7 @@ pub(super) fn size_range(range: Option<&CapacityRange>) -> Result<SizeRange> {
     }
 }
 
-pub(crate) fn filesystem(field: impl Into<Field>, name: &str) -> Result<Filesystem> {
+pub(crate) fn filesystem(field: impl Into<String>, name: &str) -> Result<Filesystem> {
     let names = || Filesystem::ALL.map(Filesystem::as_str).join(", ");
     name.parse().map_err(|_| Error::value(field, name, names()))
 }
@@ -99,14 +99,14 @@ fn entry(field: &str, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::DiskId;
+    use crate::model::{DiskId, Failure};
 
     #[test]
     fn an_empty_id_is_missing_and_an_invalid_id_is_not_found() {
         let refused = |id| super::id::<DiskId>("volume_id", id).unwrap_err();
-        assert_eq!(refused(""), Error::Missing("volume_id".into()));
+        assert_eq!(refused(""), Error::missing("volume_id"));
         let odd = refused("reallyfakevolumeid");
-        assert!(matches!(odd, Error::NotFound(..)), "{odd:?}");
+        assert_eq!(odd.failure, Failure::NoSuchResource);
         let text = odd.to_string();
         assert!(text.contains("volume_id: \"reallyfakevolumeid\""), "{text}");
     }

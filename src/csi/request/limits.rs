@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::error::TooLarge;
+use super::error::{Error, Result as Parsed};
 use crate::csi::proto::volume_capability::AccessType;
 use crate::csi::proto::volume_content_source::Type;
 use crate::csi::{layer, proto};
@@ -17,7 +17,7 @@ const MAX_MAP: usize = 4096;
 /// Maximum bytes of a path, including the terminating null (Linux, `PATH_MAX`).
 const PATH_MAX: usize = 4096;
 
-type Result = std::result::Result<(), TooLarge>;
+type Result = Parsed<()>;
 
 pub(crate) trait Limited {
     fn check(&self) -> Result;
@@ -25,8 +25,7 @@ pub(crate) trait Limited {
 
 fn at_most(field: &'static str, size: usize, limit: usize) -> Result {
     if size > limit {
-        let field = field.into();
-        return Err(TooLarge { field, size, limit });
+        return Err(Error::too_large(field, size, limit));
     }
     Ok(())
 }
@@ -63,10 +62,7 @@ fn each<T: Limited>(field: &'static str, value: &[T]) -> Result {
 }
 
 fn inner(outer: impl std::fmt::Display, value: &impl Limited) -> Result {
-    value.check().map_err(|error| TooLarge {
-        field: format!("{outer}.{}", error.field).into(),
-        ..error
-    })
+    value.check().map_err(|error| error.within(outer))
 }
 
 /// Each field: its kind, and for one that identifies the resource, the span field in which it is recorded.

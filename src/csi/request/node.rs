@@ -35,7 +35,7 @@ fn path(field: &'static str, text: &str) -> Result<VolumePath> {
 /// The path of a published volume. A path that no volume can have is `NOT_FOUND`.
 fn volume_path(text: &str) -> Result<VolumePath> {
     const FIELD: &str = "volume_path";
-    let not_found = |invalid: InvalidPath| Error::NotFound(FIELD.into(), invalid.to_string());
+    let not_found = |invalid: InvalidPath| Error::not_found(FIELD, &invalid);
     let path: VolumePath = text.parse().map_err(not_found)?;
     Ok(path.with_field(FIELD))
 }
@@ -175,7 +175,7 @@ mod tests {
     use proto::volume_capability::{AccessMode, AccessType, MountVolume, access_mode::Mode};
 
     use super::*;
-    use crate::model::Filesystem;
+    use crate::model::{Failure, Filesystem};
 
     fn capability(fs_type: &str, mode: Mode) -> Option<proto::VolumeCapability> {
         Some(proto::VolumeCapability {
@@ -291,7 +291,7 @@ mod tests {
     fn a_missing_field_is_reported_before_an_invalid_id() {
         let mut request = stage_request("", &[]);
         request.volume_id = "no-disk".to_owned();
-        assert!(matches!(stage(&request), Err(Error::NotFound(..))));
+        assert_eq!(stage(&request).unwrap_err().failure, Failure::NoSuchResource);
         request.volume_capability = None;
         assert_eq!(
             stage(&request).unwrap_err().to_string(),
@@ -323,7 +323,7 @@ mod tests {
             (stats(&Default::default()).err(), "volume_id"),
             (expand(&expanded).err(), "volume_path"),
         ] {
-            assert_eq!(error, Some(Error::Missing(missing.into())));
+            assert_eq!(error, Some(Error::missing(missing)));
         }
     }
 
@@ -335,13 +335,13 @@ mod tests {
                 volume_path: path.to_owned(),
                 ..Default::default()
             });
-            assert!(matches!(stats, Err(Error::NotFound(..))));
+            assert_eq!(stats.unwrap_err().failure, Failure::NoSuchResource);
             let expand = super::expand(&proto::NodeExpandVolumeRequest {
                 volume_id: id.to_owned(),
                 volume_path: path.to_owned(),
                 ..Default::default()
             });
-            assert!(matches!(expand, Err(Error::NotFound(..))));
+            assert_eq!(expand.unwrap_err().failure, Failure::NoSuchResource);
         }
     }
 }

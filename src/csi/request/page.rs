@@ -30,7 +30,7 @@ impl FromStr for Token {
         };
         let cursor = cursor.parse();
         Ok(Self {
-            cursor: cursor.map_err(|_: InvalidCursor| Error::Token(format!("{text:?}")))?,
+            cursor: cursor.map_err(|_: InvalidCursor| Error::token(&format!("{text:?}")))?,
             listing,
         })
     }
@@ -53,7 +53,7 @@ pub(crate) fn page(max_entries: i32, token: &str) -> Result<PageRequest> {
     let after = match token {
         "" => None,
         token if token.len() > limits::MAX_STRING => {
-            return Err(Error::Token(format!("of {} bytes", token.len())));
+            return Err(Error::token(&format!("of {} bytes", token.len())));
         }
         token => Some(token.parse()?),
     };
@@ -74,6 +74,6 @@ mod tests {
             assert_eq!(token.to_string(), text);
         }
         let refused = "x@1".parse::<Token>().unwrap_err();
-        assert_eq!(refused, Error::Token("\"x@1\"".to_owned()));
+        assert_eq!(refused, Error::token("\"x@1\""));
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn create_group(message: &CreateVolumeGroupSnapshotRequest) -> Result
     let name = field::name(&message.name)?;
     let class = SnapshotClass::read_of_group(&message.parameters)?;
     if message.source_volume_ids.is_empty() {
-        return Err(Error::Missing(SOURCES.into()));
+        return Err(Error::missing(SOURCES));
     }
     let mut sources = BTreeSet::new();
     for id in &message.source_volume_ids {

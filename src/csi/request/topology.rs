@@ -71,7 +71,7 @@ impl<'a> Terms<'a> {
             text(class.iter().map(ZoneId::as_str).collect()),
             text(wanted.iter().map(|place| place.zone.as_str()).collect())
         );
-        Err(Error::NoZone(self.field.into(), why))
+        Err(Error::no_zone(self.field, &why))
     }
 
     /// Checks the requirements of a snapshot. Volumes from it can be created in every zone of the region, so one
@@ -90,7 +90,7 @@ impl<'a> Terms<'a> {
             "the snapshot must be usable in {}, but none of these zones is in region {region} of the snapshot",
             zones.join(", ")
         );
-        Err(Error::NoZone(self.field.into(), why))
+        Err(Error::no_zone(self.field, &why))
     }
 
     pub(super) fn nodes_report_categories(&self) -> bool {
@@ -106,7 +106,7 @@ impl<'a> Terms<'a> {
             if regional && supported.as_ref().is_none_or(|supported| supported.contains(&category)) {
                 return Ok(None);
             }
-            return Err(Error::Missing(field().into()));
+            return Err(Error::missing(field()));
         };
         let zone = zone.parse().map_err(|e: InvalidId| Error::malformed(field(), &e))?;
         Ok(Some(AllowedZone { zone, supported }))
@@ -139,6 +139,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+    use crate::model::Failure;
 
     fn topologies(zones: &[&str]) -> Vec<Topology> {
         let topology = |zone: &&str| Topology {
@@ -179,14 +180,14 @@ mod tests {
             assert_eq!(found.unwrap(), places(&[chosen]));
         }
         let nowhere = Terms::of(None).choose(&[], None, false);
-        assert!(matches!(nowhere, Err(Error::Unsupported(..))));
+        assert_eq!(nowhere.unwrap_err().failure, Failure::BadRequest);
     }
 
     #[test]
     fn no_common_zone_is_an_error_of_its_own() {
         let requirement = requirement(&["a"], &[]);
         let refused = Terms::of(Some(&requirement)).choose(&ids(&["b"]), None, false);
-        assert!(matches!(refused, Err(Error::NoZone(..))), "{refused:?}");
+        assert_eq!(refused.unwrap_err().failure, Failure::NoSuitableZone);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) struct Requested {
 pub(crate) fn validate(message: &ValidateVolumeCapabilitiesRequest) -> Result<(DiskId, Result<Requested>)> {
     field::required("volume_id", &message.volume_id)?;
     if message.volume_capabilities.is_empty() {
-        return Err(Error::Missing("volume_capabilities".into()));
+        return Err(Error::missing("volume_capabilities"));
     }
     Ok((field::id("volume_id", &message.volume_id)?, requested(message)))
 }

@@ -19,7 +19,7 @@ pub(crate) struct Expand {
 pub(crate) fn expand(message: &ControllerExpandVolumeRequest) -> Result<Expand> {
     field::required("volume_id", &message.volume_id)?;
     let range = message.capacity_range.as_ref();
-    let range = range.ok_or(Error::Missing("capacity_range".into()))?;
+    let range = range.ok_or(Error::missing("capacity_range"))?;
     let size = field::size_range(Some(range))?;
     if size == SizeRange::default() {
         let why = "has neither required_bytes nor limit_bytes";

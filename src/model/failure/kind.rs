@@ -1,28 +1,28 @@
 //! Kinds of failures.
 
-/// The kind of a failure. Each maps to the gRPC code of its name.
+/// The kind of a failure, with the number of the gRPC code of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
-    NotFound,
+    NotFound = 5,
     /// The name belongs to another resource.
-    AlreadyExists,
+    AlreadyExists = 6,
     /// A state must be changed before the call can succeed.
-    FailedPrecondition,
-    /// No capacity, stock or quota is left.
-    ResourceExhausted,
-    OutOfRange,
+    FailedPrecondition = 9,
+    /// No capacity, stock or quota is left. The scheduler chooses another node.
+    ResourceExhausted = 8,
+    OutOfRange = 11,
     /// The operation may have succeeded or be in progress; the caller must retry.
-    Unavailable,
+    Unavailable = 14,
     /// Another operation is in progress; the caller must retry later.
-    Aborted,
+    Aborted = 10,
     /// The operation may be in progress; the caller must retry.
-    DeadlineExceeded,
-    PermissionDenied,
-    Unauthenticated,
+    DeadlineExceeded = 4,
+    PermissionDenied = 7,
+    Unauthenticated = 16,
     /// The request can never succeed as it is.
-    InvalidArgument,
+    InvalidArgument = 3,
     /// The operation was attempted and failed.
-    Internal,
+    Internal = 13,
 }
 
 impl FailureKind {

@@ -68,21 +68,21 @@ fn concerned(map: &Map, error: &Error) -> Vec<String> {
     let Some((name, _)) = quoted.and_then(|rest| rest.split_once('"')) else {
         return Vec::new();
     };
-    // Too many tags: no single one is the cause.
-    let prefix = match (error, name) {
-        (Error::Unsupported(..), "diskTags") => "disktags/",
-        (Error::Unsupported(..), "snapshotTags/<key>") => "snapshottags/",
-        _ => "",
-    };
     let mut keys: Vec<String> = map.keys().cloned().collect();
     keys.sort();
     let exact: Vec<_> = keys.iter().filter(|key| *key == name).cloned().collect();
-    if !exact.is_empty() && prefix.is_empty() {
+    if !exact.is_empty() {
         return exact;
     }
+    // Too many tags: no single one is the cause.
+    let (name, is_of_all) = match name.strip_suffix("/<key>") {
+        Some(tags) => (tags, true),
+        None => (name, false),
+    };
+    let name = name.to_ascii_lowercase();
     keys.retain(|key| {
         let key = key.to_ascii_lowercase();
-        key == name.to_ascii_lowercase() || !prefix.is_empty() && key.starts_with(prefix)
+        key == name || is_of_all && key.starts_with(&name)
     });
     keys
 }
