@@ -1,15 +1,13 @@
 //! The content of an event: reason, message, and claim or node.
 
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::events::{Event, EventType};
+
+use crate::cluster::nodes::Nodes;
 use crate::model::{DiskId, InstanceId};
 
-pub mod reason {
-    /// No zone and category are available.
-    pub const OUT_OF_STOCK: &str = "DiskOutOfStock";
-    /// The disk is attached to another node.
-    pub const IN_USE_ELSEWHERE: &str = "DiskInUseElsewhere";
-    /// The node has reached its attach limit.
-    pub const ATTACH_LIMIT_EXCEEDED: &str = "NodeAttachLimitExceeded";
-}
+/// Maximum length of a note in bytes (events.k8s.io/v1).
+const LONGEST: usize = 1024;
 
 /// The claim that a volume is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -32,13 +30,23 @@ impl Claim {
             uid: uid.map(str::to_owned),
         }
     }
+
+    fn reference(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("PersistentVolumeClaim".to_owned()),
+            namespace: Some(self.namespace.clone()),
+            name: Some(self.name.clone()),
+            uid: self.uid.clone(),
+            ..ObjectReference::default()
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClusterEvent {
-    /// No zone and category are available for a claim.
+pub enum Cause {
+    /// No zone and category are available for the claim.
     OutOfStock {
-        claim: Claim,
         /// The attempts, with the reason of each failure.
         reasons: String,
     },
@@ -47,26 +55,106 @@ pub enum ClusterEvent {
         disk: DiskId,
         node: InstanceId,
         holder: InstanceId,
-        /// The claim of the disk; none for a disk without a claim.
-        claim: Option<Claim>,
     },
     /// A node has reached its attach limit.
-    AttachLimitExceeded {
-        /// The disk that cannot be attached.
-        disk: DiskId,
-        node: InstanceId,
-        /// The claim of the disk; none for a disk without a claim.
-        claim: Option<Claim>,
-        reasons: String,
-    },
+    AttachLimitExceeded { node: InstanceId, reasons: String },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterEvent {
+    pub cause: Cause,
+    /// The claim of the disk; none for a disk without a claim.
+    pub claim: Option<Claim>,
+}
+
+impl Cause {
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::OutOfStock { .. } => "DiskOutOfStock",
+            Self::InUseElsewhere { .. } => "DiskInUseElsewhere",
+            Self::AttachLimitExceeded { .. } => "NodeAttachLimitExceeded",
+        }
+    }
+
+    fn message(&self, nodes: &Nodes) -> String {
+        match self {
+            Self::OutOfStock { reasons } | Self::AttachLimitExceeded { reasons, .. } => reasons.clone(),
+            Self::InUseElsewhere { disk, node, holder } => {
+                let (target, current) = (called(nodes, node), called(nodes, holder));
+                format!(
+                    "disk {disk} cannot be attached to node {target}: node {current} holds it, and a disk is never taken \
+                     from a node. Delete the pod that uses it there, or fence the node if it is dead"
+                )
+            }
+        }
+    }
 }
 
 impl ClusterEvent {
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::OutOfStock { .. } => reason::OUT_OF_STOCK,
-            Self::InUseElsewhere { .. } => reason::IN_USE_ELSEWHERE,
-            Self::AttachLimitExceeded { .. } => reason::ATTACH_LIMIT_EXCEEDED,
+    /// The event in Kubernetes, and its object; none if that is unknown.
+    pub(super) fn in_kubernetes(&self, nodes: &Nodes) -> Option<(Event, ObjectReference)> {
+        let machine = |id| nodes.name_of(id).map(|name| machine(&name));
+        let claim = self.claim.as_ref().map(Claim::reference);
+        let (action, regarding, secondary) = match &self.cause {
+            Cause::OutOfStock { .. } => ("CreateVolume", claim, None),
+            Cause::InUseElsewhere { node, holder, .. } => {
+                ("AttachVolume", claim.or_else(|| machine(node)), machine(holder))
+            }
+            // The claim's pod has the event FailedAttachVolume.
+            Cause::AttachLimitExceeded { node, .. } => ("AttachVolume", machine(node), claim),
+        };
+        let event = Event {
+            type_: EventType::Warning,
+            reason: self.cause.reason().to_owned(),
+            note: Some(cut(self.cause.message(nodes))),
+            action: action.to_owned(),
+            secondary,
+        };
+        Some((event, regarding?))
+    }
+}
+
+/// The node by name and instance ID.
+fn called(nodes: &Nodes, id: &InstanceId) -> String {
+    match nodes.name_of(id) {
+        Some(name) => format!("{name} ({id})"),
+        None => id.to_string(),
+    }
+}
+
+/// A Node. Its UID is its name, as in kubelet's events: `kubectl describe node` searches for both.
+pub(super) fn machine(name: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Node".to_owned()),
+        name: Some(name.to_owned()),
+        uid: Some(name.to_owned()),
+        ..ObjectReference::default()
+    }
+}
+
+/// No longer than a note may be, and cut between two characters.
+fn cut(mut note: String) -> String {
+    const MORE: &str = " …";
+    if note.len() > LONGEST {
+        let end = (0..=LONGEST - MORE.len()).rfind(|&end| note.is_char_boundary(end));
+        note.truncate(end.unwrap_or(0));
+        note.push_str(MORE);
+    }
+    note
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_truncated_between_characters_and_marked() {
+        assert_eq!(cut("short".to_owned()), "short");
+        for long in ["é".repeat(600), format!("x{}", "é".repeat(600)), "x".repeat(1025)] {
+            let cut = cut(long.clone());
+            assert!(cut.len() <= LONGEST && cut.len() > LONGEST - 5, "{}", cut.len());
+            assert!(cut.ends_with(" …") && long.starts_with(cut.trim_end_matches(" …")));
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::model::DriverName;
 mod event;
 mod write;
 
-pub use event::{Claim, ClusterEvent, reason};
+pub use event::{Cause, Claim, ClusterEvent};
 
 /// How long a repeated event is suppressed.
 const QUIET: Duration = Duration::from_mins(1);
@@ -57,13 +57,11 @@ impl EventRecorder {
         Self(Some(Inner { queue, budget }))
     }
 
-    /// Whether an event with this reason and object is due: at most once a minute. Callers check it
-    /// before they compose the message.
+    /// Whether an event with this reason and object is due: at most once a minute.
     pub fn permit(&self, reason: &'static str, about: &str) -> Option<EventPermit> {
         let Inner { queue, budget } = self.0.as_ref()?;
         let permit = queue.clone().try_reserve_owned().ok()?;
-        let mut budget = lock(budget);
-        budget.spend(reason, about).then_some(EventPermit(permit))
+        lock(budget).spend(reason, about).then_some(EventPermit(permit))
     }
 }
 

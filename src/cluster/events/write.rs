@@ -5,20 +5,17 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::runtime::events::{Event, Recorder, Reporter};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::event::{Claim, ClusterEvent};
+use super::event::ClusterEvent;
 use crate::base::error_chain;
 use crate::cluster::access::request;
 use crate::cluster::error::is_gone;
 use crate::cluster::nodes::Nodes;
 use crate::cluster::{Cluster, Result};
-use crate::model::{DriverName, InstanceId};
-
-/// Maximum length of a note in bytes (events.k8s.io/v1).
-const LONGEST: usize = 1024;
+use crate::model::DriverName;
 
 /// How long an event counts as a repeat of the previous one, which is also how long recorders remember it.
 const KEPT: Duration = Duration::from_mins(6);
@@ -29,17 +26,18 @@ pub(super) async fn run(cluster: Cluster, nodes: Nodes, driver: DriverName, mut 
     let mut writer = Writer::new(cluster.client(), &driver);
     let mut lost = false;
     while let Some(event) = queue.recv().await {
-        for (event, regarding) in events(&event, &nodes) {
-            match writer.write(&event, &regarding).await {
-                Ok(()) if std::mem::replace(&mut lost, false) => {
-                    tracing::info!("events are written again");
-                }
-                Ok(()) => {}
-                Err(error) if !std::mem::replace(&mut lost, true) => {
-                    tracing::warn!("{}; events are dropped until then", error_chain(&error));
-                }
-                Err(_) => {}
+        let Some((event, regarding)) = event.in_kubernetes(&nodes) else {
+            continue;
+        };
+        match writer.write(&event, &regarding).await {
+            Ok(()) if std::mem::replace(&mut lost, false) => {
+                tracing::info!("events are written again");
             }
+            Ok(()) => {}
+            Err(error) if !std::mem::replace(&mut lost, true) => {
+                tracing::warn!("{}; events are dropped until then", error_chain(&error));
+            }
+            Err(_) => {}
         }
     }
 }
@@ -137,111 +135,15 @@ fn gist(note: &str) -> String {
     kept.join(" ")
 }
 
-/// The Kubernetes events of an event, each with its object.
-fn events(event: &ClusterEvent, nodes: &Nodes) -> Vec<(Event, ObjectReference)> {
-    let warning = |reason: &str, action: &str, note: String, related: Option<ObjectReference>| Event {
-        type_: EventType::Warning,
-        reason: reason.to_owned(),
-        note: Some(cut(note)),
-        action: action.to_owned(),
-        secondary: related,
-    };
-    match event {
-        ClusterEvent::OutOfStock { claim, reasons } => {
-            let event = warning(event.reason(), "CreateVolume", reasons.clone(), None);
-            vec![(event, claim.reference())]
-        }
-        ClusterEvent::InUseElsewhere {
-            disk,
-            node,
-            holder,
-            claim,
-        } => {
-            let (target, current) = (called(nodes, node), called(nodes, holder));
-            let note = format!(
-                "disk {disk} cannot be attached to node {target}: node {current} holds it, and a disk is never taken from a node. \
-                 Delete the pod that uses it there, or fence the node if it is dead"
-            );
-            let holder = nodes.name_of(holder).map(|name| machine(&name));
-            let regarding = match claim {
-                Some(claim) => Some(claim.reference()),
-                None => nodes.name_of(node).map(|name| machine(&name)),
-            };
-            let event = warning(event.reason(), "AttachVolume", note, holder);
-            regarding.map(|regarding| (event, regarding)).into_iter().collect()
-        }
-        ClusterEvent::AttachLimitExceeded {
-            node, claim, reasons, ..
-        } => {
-            // The claim's pod has the event FailedAttachVolume.
-            let related = claim.as_ref().map(Claim::reference);
-            let event = warning(event.reason(), "AttachVolume", reasons.clone(), related);
-            let name = nodes.name_of(node);
-            name.map(|name| (event, machine(&name))).into_iter().collect()
-        }
-    }
-}
-
-/// The node by name and instance ID.
-fn called(nodes: &Nodes, id: &InstanceId) -> String {
-    match nodes.name_of(id) {
-        Some(name) => format!("{name} ({id})"),
-        None => id.to_string(),
-    }
-}
-
-/// A Node. Its UID is its name, as in kubelet's events: `kubectl describe node` searches for both.
-fn machine(name: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Node".to_owned()),
-        name: Some(name.to_owned()),
-        uid: Some(name.to_owned()),
-        ..ObjectReference::default()
-    }
-}
-
-impl Claim {
-    fn reference(&self) -> ObjectReference {
-        ObjectReference {
-            api_version: Some("v1".to_owned()),
-            kind: Some("PersistentVolumeClaim".to_owned()),
-            namespace: Some(self.namespace.clone()),
-            name: Some(self.name.clone()),
-            uid: self.uid.clone(),
-            ..ObjectReference::default()
-        }
-    }
-}
-
-/// No longer than a note may be, and cut between two characters.
-fn cut(mut note: String) -> String {
-    const MORE: &str = " …";
-    if note.len() > LONGEST {
-        let end = (0..=LONGEST - MORE.len()).rfind(|&end| note.is_char_boundary(end));
-        note.truncate(end.unwrap_or(0));
-        note.push_str(MORE);
-    }
-    note
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use kube::runtime::events::EventType;
     use serde_json::{Value, json};
 
+    use super::super::event::machine;
     use super::*;
-
-    #[test]
-    fn a_note_is_truncated_between_characters_and_marked() {
-        assert_eq!(cut("short".to_owned()), "short");
-        for long in ["é".repeat(600), format!("x{}", "é".repeat(600)), "x".repeat(1025)] {
-            let cut = cut(long.clone());
-            assert!(cut.len() <= LONGEST && cut.len() > LONGEST - 5, "{}", cut.len());
-            assert!(cut.ends_with(" …") && long.starts_with(cut.trim_end_matches(" …")));
-        }
-    }
 
     /// Method and note of each call.
     type Asked = Arc<Mutex<Vec<(String, String)>>>;

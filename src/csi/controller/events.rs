@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::service::Service;
 use crate::base::{Deadline, Tasks, error_chain};
-use crate::cluster::events::{Claim, ClusterEvent, EventPermit, reason};
+use crate::cluster::events::{Cause, Claim, ClusterEvent};
 use crate::csi::status;
 use crate::disk::{DiskServices, Error};
 use crate::model::tag::{CREATED_FOR, LONGEST_VALUE};
@@ -18,58 +18,41 @@ pub(super) fn volume_not_created(service: &Service, claim: Option<Claim>, error:
         return;
     };
     let about = format!("{}/{}", claim.namespace, claim.name);
-    if let Some(permit) = service.events.permit(reason::OUT_OF_STOCK, &about) {
-        let reasons = status::message(error.failure(), &error_chain(error));
-        permit.record(ClusterEvent::OutOfStock { claim, reasons });
-    }
-}
-
-pub(super) fn volume_not_attached(service: &Service, error: &Error) {
-    match error {
-        Error::InUseElsewhere { disk, node, holder } => {
-            let about = format!("{disk} {node}");
-            let Some(permit) = service.events.permit(reason::IN_USE_ELSEWHERE, &about) else {
-                return;
-            };
-            let (disk, node, holder) = (disk.clone(), node.clone(), holder.clone());
-            for_claim(service, permit, disk.clone(), move |claim| {
-                ClusterEvent::InUseElsewhere {
-                    disk,
-                    node,
-                    holder,
-                    claim,
-                }
-            });
-        }
-        Error::AttachLimitExceeded { disk, node, .. } => {
-            // One event per node, whatever the disk.
-            let Some(permit) = service.events.permit(reason::ATTACH_LIMIT_EXCEEDED, node.as_str()) else {
-                return;
-            };
-            let (disk, node) = (disk.clone(), node.clone());
-            let reasons = status::message(error.failure(), &error_chain(error));
-            for_claim(service, permit, disk.clone(), move |claim| {
-                ClusterEvent::AttachLimitExceeded {
-                    disk,
-                    node,
-                    claim,
-                    reasons,
-                }
-            });
-        }
-        _ => {}
+    let reasons = message(error);
+    let cause = Cause::OutOfStock { reasons };
+    if let Some(permit) = service.events.permit(cause.reason(), &about) {
+        let claim = Some(claim);
+        permit.record(ClusterEvent { cause, claim });
     }
 }
 
 /// Searches the claim of the disk and writes the event in the background. Shutdown does not wait for it.
-fn for_claim(
-    service: &Service,
-    permit: EventPermit,
-    disk: DiskId,
-    event: impl FnOnce(Option<Claim>) -> ClusterEvent + Send + 'static,
-) {
-    let disks = Arc::clone(&service.disks);
-    Tasks::default().spawn(async move { permit.record(event(claim_of(&disks, &disk).await)) });
+pub(super) fn volume_not_attached(service: &Service, error: &Error) {
+    let (about, disk, cause) = match error {
+        Error::InUseElsewhere { disk, node, holder } => {
+            let (about, of) = (format!("{disk} {node}"), disk);
+            let (disk, node, holder) = (disk.clone(), node.clone(), holder.clone());
+            (about, of, Cause::InUseElsewhere { disk, node, holder })
+        }
+        Error::AttachLimitExceeded { disk, node, .. } => {
+            let (node, reasons) = (node.clone(), message(error));
+            // One event per node, whatever the disk.
+            (node.to_string(), disk, Cause::AttachLimitExceeded { node, reasons })
+        }
+        _ => return,
+    };
+    let Some(permit) = service.events.permit(cause.reason(), &about) else {
+        return;
+    };
+    let (disks, disk) = (Arc::clone(&service.disks), disk.clone());
+    Tasks::default().spawn(async move {
+        let claim = claim_of(&disks, &disk).await;
+        permit.record(ClusterEvent { cause, claim });
+    });
+}
+
+fn message(error: &Error) -> String {
+    status::message(error.failure(), &error_chain(error))
 }
 
 async fn claim_of(disks: &DiskServices, disk: &DiskId) -> Option<Claim> {
