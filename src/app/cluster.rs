@@ -1,10 +1,10 @@
 //! The controller features that use the API server of the cluster.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::instance_types_config_map;
-use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
 use crate::cli::InvalidSettings;
@@ -32,14 +32,16 @@ pub(crate) async fn connect(args: &cli::KubernetesArgs) -> Result<Option<Cluster
     if flags.is_empty() {
         return Ok(None);
     }
-    let cluster = Cluster::new(args.kubeconfig.as_deref()).await;
-    let cluster = cluster.map_err(|error| {
-        let error = error_chain(&error);
-        InvalidSettings(vec![format!("{flags}: requires the API server: {error}")])
-    })?;
+    let cluster = required(args.kubeconfig.as_deref(), &flags).await?;
     let namespace = cluster.namespace();
     tracing::info!(namespace, "using the API server for {flags}");
     Ok(Some(cluster))
+}
+
+/// The API server that these flags require. Nothing is sent yet.
+pub(crate) async fn required(kubeconfig: Option<&Path>, flags: &str) -> Result<Cluster, InvalidSettings> {
+    let cluster = Cluster::new(kubeconfig).await;
+    cluster.map_err(|error| InvalidSettings(vec![format!("{flags}: requires the API server: {error}")]))
 }
 
 /// The candidate for the Lease of the driver, if leader election is enabled.

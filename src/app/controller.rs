@@ -17,7 +17,7 @@ use crate::disk::DiskServices;
 use crate::http::health::{CloudAccess, Health};
 use crate::http::metrics::{ControllerGauges, Gauges, InventoryMetrics, LeaderGauge, Metrics, OrphanMetrics, refresh};
 use crate::http::status::StatusPage;
-use crate::http::{CloudDisks, Page, Site, serve};
+use crate::http::{CloudDisks, Site, serve};
 use crate::model::{ClusterId, RegionId, ZoneId};
 use crate::ops::CloudClient;
 use crate::telemetry::Telemetry;
@@ -36,10 +36,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let server = args.server;
     let driver = server.driver.driver_name;
     let port = http::port(&server.http).await?;
-    let authorizers = (
-        http::authorizer(&args.pages).await?,
-        http::authorizer(&args.pages).await?,
-    );
+    let authorizer = http::authorizer(&args.pages).await?;
     let CloudClient { ecs, credentials } = cloud::client(args.cloud, metadata, &region)?;
     let access = CloudAccess::new(&ecs, credentials);
     let api_server = cluster::connect(&kubernetes).await?;
@@ -50,19 +47,22 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
         socket::remove_stale(&server.endpoint).await?;
     }
     let leadership = candidate.as_ref().map(Candidate::leadership);
-    let metrics = |mut gauges: Vec<Box<dyn Gauges>>| {
+    let site = |mut gauges: Vec<Box<dyn Gauges>>| {
         if let Some(leadership) = leadership.clone() {
             gauges.push(Box::new(LeaderGauge(leadership)));
         }
-        Metrics::new("controller", &telemetry.metrics, gauges)
-    };
-    let health = || Health {
-        endpoint: server.endpoint.clone(),
-        cloud: Some(access.clone()),
-        node: None,
-        registration: None,
-        leadership: leadership.clone(),
-        unknown_location: None,
+        Site {
+            metrics: Metrics::new("controller", &telemetry.metrics, gauges),
+            telemetry: telemetry.clone(),
+            status: None,
+            disks: None,
+            authorizer: Arc::clone(&authorizer),
+            health: Health {
+                cloud: Some(access.clone()),
+                leadership: leadership.clone(),
+                ..Health::new(server.endpoint.clone())
+            },
+        }
     };
     let tasks = Tasks::default();
     let (activate, active) = oneshot::channel();
@@ -78,14 +78,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let mut served = Box::pin(served);
     let mut lease = None;
     if let Some(candidate) = candidate {
-        let site = Site {
-            metrics: metrics(Vec::new()),
-            telemetry: telemetry.clone(),
-            status: None,
-            disks: None,
-            authorizer: authorizers.0,
-            health: health(),
-        };
+        let site = site(Vec::new());
         tokio::select! {
             served = &mut served => return Ok(served?),
             held = candidate.acquire() => lease = Some(held),
@@ -98,27 +91,13 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let orphans = OrphanMetrics::default();
     let (events, nodes) = cluster::start(kubernetes, api_server, &driver, &cluster, &disks, &orphans);
     let interval = args.controller.metrics_inventory_interval.0;
-    let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
-    let status = args.pages.status_page.then(|| -> Box<dyn Page> {
-        Box::new(StatusPage::new(
-            "controller",
-            Arc::clone(&disks),
-            access.clone(),
-            inventory.clone(),
-        ))
-    });
-    let gauges = ControllerGauges {
-        disks: Arc::clone(&disks),
-        cloud: access.clone(),
-        inventory,
-    };
+    let interval = interval.filter(|_| port.is_some());
+    let gauges = gauges(&disks, access.clone(), interval);
+    let status = (args.pages.status_page).then(|| Box::new(StatusPage::new("controller", gauges.clone())) as _);
     let site = Site {
-        metrics: metrics(vec![Box::new(gauges), Box::new(orphans)]),
-        telemetry: telemetry.clone(),
         status,
         disks: Some(Box::new(CloudDisks(Arc::clone(&disks)))),
-        authorizer: authorizers.1,
-        health: health(),
+        ..site(vec![Box::new(gauges), Box::new(orphans)])
     };
     let controller = service(disks, region, zone, &cluster, &tasks)
         .with_events(events)
@@ -146,15 +125,20 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     Ok(outcome?)
 }
 
-/// The volumes of the cluster, listed with this interval, if any.
-pub(crate) fn inventory(disks: &Arc<DiskServices>, interval: Option<Duration>) -> InventoryMetrics {
+/// The gauges of the disks, which are listed with this interval, if any.
+pub(crate) fn gauges(disks: &Arc<DiskServices>, cloud: CloudAccess, interval: Option<Duration>) -> ControllerGauges {
     let inventory = InventoryMetrics::default();
     if let Some(interval) = interval {
         let refresh = refresh(inventory.clone(), Arc::clone(disks), interval);
         // Separate tasks: shutdown does not wait for it.
         Tasks::default().spawn(refresh);
     }
-    inventory
+    let disks = Arc::clone(disks);
+    ControllerGauges {
+        disks,
+        cloud,
+        inventory,
+    }
 }
 
 /// The disk services on this cloud.

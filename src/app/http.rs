@@ -1,9 +1,10 @@
 //! The HTTP port that the flags describe.
 
-use crate::base::error_chain;
+use std::sync::Arc;
+
+use super::cluster::required;
 use crate::cli::InvalidSettings;
 use crate::cli::{HttpArgs, HttpAuthorization, PageArgs};
-use crate::cluster::Cluster;
 use crate::http::{Authorizer, Port, Tls, bind};
 
 /// Binds the address, if one is set.
@@ -19,17 +20,13 @@ pub(crate) async fn port(args: &HttpArgs) -> anyhow::Result<Option<Port>> {
 }
 
 /// Who may read the pages of a role that may use the API server.
-pub(crate) async fn authorizer(args: &PageArgs) -> Result<Authorizer, InvalidSettings> {
+pub(crate) async fn authorizer(args: &PageArgs) -> Result<Arc<Authorizer>, InvalidSettings> {
     match args.http_authorization {
-        HttpAuthorization::None => Ok(Authorizer::default()),
+        HttpAuthorization::None => Ok(Arc::default()),
         HttpAuthorization::TokenReview => {
-            let cluster = Cluster::new(args.http_kubeconfig.as_deref()).await;
-            let cluster = cluster.map_err(|error| {
-                let error = error_chain(&error);
-                let flag = "--http-authorization token-review";
-                InvalidSettings(vec![format!("{flag}: requires the API server: {error}")])
-            })?;
-            Ok(Authorizer::new(cluster))
+            let flag = "--http-authorization token-review";
+            let cluster = required(args.http_kubeconfig.as_deref(), flag).await?;
+            Ok(Arc::new(Authorizer::new(cluster)))
         }
     }
 }

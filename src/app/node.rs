@@ -14,7 +14,7 @@ use crate::csi::server;
 use crate::csi::services::Services;
 use crate::http::health::{Health, NodeChecks};
 use crate::http::metrics::{Metrics, NodeGauges};
-use crate::http::{Authorizer, Site, serve};
+use crate::http::{Site, serve};
 use crate::linux::{Linux, ProcessExec, Roots, memory};
 use crate::model::{Bytes, DriverName};
 use crate::node::{InstanceTypeSource, NodeServices, NodeSettings};
@@ -45,16 +45,9 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
         status: None,
         disks: None,
         // The node plugin does not use the API server.
-        authorizer: Authorizer::default(),
+        authorizer: Arc::default(),
     };
-    let mut health = Health {
-        endpoint: args.server.endpoint.clone(),
-        cloud: None,
-        node: None,
-        registration: None,
-        leadership: None,
-        unknown_location: None,
-    };
+    let mut health = Health::new(args.server.endpoint.clone());
     let mut settings = match settings(&mut location, &args.node, max_volumes).await {
         Some(settings) => settings,
         None => {

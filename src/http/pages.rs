@@ -43,7 +43,7 @@ pub(crate) struct Site {
     pub(crate) status: Option<Box<dyn Page>>,
     /// The disks in the cloud, for a role that calls it.
     pub(crate) disks: Option<Box<dyn DiskState>>,
-    pub(crate) authorizer: Authorizer,
+    pub(crate) authorizer: Arc<Authorizer>,
 }
 
 /// A page for browsers. A trait, so that the linker leaves the status page out of the program of the node.
@@ -207,18 +207,14 @@ mod tests {
         let telemetry = Telemetry::default();
         let site = Site {
             health: Health {
-                endpoint: "unix:///csi.sock".parse().unwrap(),
-                cloud: None,
-                node: None,
-                registration: None,
-                leadership: None,
                 unknown_location: Some("no metadata".to_owned()),
+                ..Health::new("unix:///csi.sock".parse().unwrap())
             },
             metrics: Metrics::new("node", &telemetry.metrics, Vec::new()),
             telemetry,
             status: None,
             disks: None,
-            authorizer: Authorizer::default(),
+            authorizer: Arc::default(),
         };
         let request = Request::get(path).body(Body::empty()).unwrap();
         let response = router(site).call(request).await.unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ecs::metadata::Metadata;
 
-use crate::app::controller::{disks, inventory, service};
+use crate::app::controller::{disks, gauges, service};
 use crate::app::http;
 use crate::app::node::{MAX_VOLUMES, max_volumes, registration, services, settings};
 use crate::cli::{self, Location};
@@ -14,9 +14,9 @@ use crate::csi::node::Service;
 use crate::csi::server;
 use crate::csi::services::Services;
 use crate::http::health::{CloudAccess, Health, NodeChecks};
-use crate::http::metrics::{ControllerGauges, Metrics, NodeGauges};
+use crate::http::metrics::{Gauges, Metrics, NodeGauges};
 use crate::http::status::StatusPage;
-use crate::http::{CloudDisks, Page, Site};
+use crate::http::{CloudDisks, Site};
 use crate::model::RegionId;
 use crate::ops::CloudClient;
 use crate::telemetry::Telemetry;
@@ -59,20 +59,8 @@ pub(super) async fn serve(
     let disks = disks(Arc::clone(&cloud.ecs), cluster.clone(), &tasks);
     let interval = common.controller.metrics_inventory_interval.0;
     let access = CloudAccess::new(&cloud.ecs, cloud.credentials);
-    let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
-    let status = common.pages.status_page.then(|| -> Box<dyn Page> {
-        Box::new(StatusPage::new(
-            "all-in-one",
-            Arc::clone(&disks),
-            access.clone(),
-            inventory.clone(),
-        ))
-    });
-    let controller_gauges = ControllerGauges {
-        disks: Arc::clone(&disks),
-        cloud: access.clone(),
-        inventory,
-    };
+    let gauges = gauges(&disks, access.clone(), interval.filter(|_| port.is_some()));
+    let status = (common.pages.status_page).then(|| Box::new(StatusPage::new("all-in-one", gauges.clone())) as _);
     let cloud_disks = CloudDisks(Arc::clone(&disks));
     let controller = service(disks, region, zone, &cluster, &tasks)
         .with_published_nodes(common.controller.list_volumes_published_nodes);
@@ -82,24 +70,18 @@ pub(super) async fn serve(
     };
     checks.log_failed().await;
     let node_gauges = NodeGauges(Arc::clone(&node));
-    let metrics = Metrics::new(
-        "all-in-one",
-        &telemetry.metrics,
-        vec![Box::new(controller_gauges), Box::new(node_gauges)],
-    );
+    let gauges: Vec<Box<dyn Gauges>> = vec![Box::new(gauges), Box::new(node_gauges)];
     let site = Site {
-        metrics,
+        metrics: Metrics::new("all-in-one", &telemetry.metrics, gauges),
         telemetry,
         status,
         disks: Some(Box::new(cloud_disks)),
         authorizer,
         health: Health {
-            endpoint: endpoint.clone(),
             cloud: Some(access),
             node: Some(checks),
             registration: registration.clone(),
-            leadership: None,
-            unknown_location: None,
+            ..Health::new(endpoint.clone())
         },
     };
     let services = Services::new(driver_name)

@@ -71,6 +71,18 @@ pub(crate) struct Readiness {
 }
 
 impl Health {
+    /// The health of a role with this socket and nothing else.
+    pub(crate) fn new(endpoint: Endpoint) -> Self {
+        Self {
+            endpoint,
+            cloud: None,
+            node: None,
+            registration: None,
+            leadership: None,
+            unknown_location: None,
+        }
+    }
+
     /// Whether the process responds on its own socket; true also during shutdown.
     pub(crate) async fn alive(&self) -> Check {
         match self.unknown_location {

@@ -20,7 +20,7 @@ const CREDENTIALS_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct LeaderGauge(pub(crate) watch::Receiver<Leadership>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ControllerGauges {
     pub(crate) disks: Arc<DiskServices>,
     pub(crate) cloud: CloudAccess,

@@ -1,16 +1,13 @@
 //! `/status`: the state of the controller as a page for browsers, rendered without scripts.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use http::{HeaderName, HeaderValue};
 use tokio::time::Instant;
 
 use self::html::{PAUSED, Status, headers, html};
 use super::Page;
-use super::health::{CloudAccess, Health};
-use super::metrics::InventoryMetrics;
-use crate::disk::DiskServices;
+use super::health::Health;
+use super::metrics::ControllerGauges;
 use crate::telemetry::{Summary, Timelines};
 
 mod escape;
@@ -27,45 +24,38 @@ const MAX_FAILED: usize = 20;
 pub(crate) struct StatusPage {
     role: &'static str,
     started: Instant,
-    disks: Arc<DiskServices>,
-    cloud: CloudAccess,
-    inventory: InventoryMetrics,
+    sources: ControllerGauges,
 }
 
 impl StatusPage {
     /// The page of a role that starts now.
-    pub(crate) fn new(
-        role: &'static str,
-        disks: Arc<DiskServices>,
-        cloud: CloudAccess,
-        inventory: InventoryMetrics,
-    ) -> Self {
-        Self {
-            role,
-            started: Instant::now(),
-            disks,
-            cloud,
-            inventory,
-        }
+    pub(crate) fn new(role: &'static str, sources: ControllerGauges) -> Self {
+        let started = Instant::now();
+        Self { role, started, sources }
     }
 
     /// The current state. It makes no cloud calls.
     async fn read(&self, health: &Health, timelines: &Timelines) -> Status {
         let readiness = health.ready().await;
         let (running, failed) = calls(timelines.summaries());
+        let ControllerGauges {
+            disks,
+            cloud,
+            inventory,
+        } = &self.sources;
         Status {
             role: self.role,
             version: env!("CARGO_PKG_VERSION"),
-            now: self.cloud.clock.now(),
+            now: cloud.clock.now(),
             uptime: self.started.elapsed(),
             readiness,
-            queues: self.disks.attacher.queues(),
+            queues: disks.attacher.queues(),
             omitted: running.len().saturating_sub(MAX_RUNNING),
             running: running.into_iter().take(MAX_RUNNING).collect(),
-            limits: self.cloud.rate_limiter.report(),
-            cloud: self.cloud.api_health.report(),
-            stockouts: self.disks.provisioner.stockouts(),
-            unhealthy: self.inventory.unhealthy(),
+            limits: cloud.rate_limiter.report(),
+            cloud: cloud.api_health.report(),
+            stockouts: disks.provisioner.stockouts(),
+            unhealthy: inventory.unhealthy(),
             failed,
         }
     }
