@@ -1,11 +1,15 @@
 //! Access to the API server.
 
-use std::path::{Path, PathBuf};
+use std::fmt::Debug;
+use std::path::Path;
 use std::time::Duration;
 
+use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::Status;
-use kube::{Client, Config};
+use kube::{Api, Client, Config, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_saphyr::UserMessageFormatter;
 
 use super::error::{Error, code};
@@ -26,37 +30,16 @@ pub struct Cluster {
     client: Client,
 }
 
-impl std::fmt::Debug for Cluster {
+impl Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cluster").finish_non_exhaustive()
     }
 }
 
-/// The settings do not lead to an API server.
+/// Why the settings do not lead to an API server.
 #[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// No kubeconfig is given, and this is not a pod with a token.
-    #[error(
-        "not running in a pod with a ServiceAccount token: in a pod, mount it at \
-         /var/run/secrets/kubernetes.io/serviceaccount; elsewhere, set --kubeconfig"
-    )]
-    NoPod(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The kubeconfig cannot be used.
-    #[error("--kubeconfig {} cannot be used: {reason}", file.display())]
-    Kubeconfig { file: PathBuf, reason: String },
-    /// No context of this name.
-    #[error(
-        "--context {context} is not a context of the kubeconfig: it has {}",
-        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-    )]
-    Context { context: String, known: Vec<String> },
-    /// The kubeconfig of kubectl cannot be used.
-    #[error("the kubeconfig of kubectl cannot be used: {0}; set --kubeconfig")]
-    Default(String),
-    /// The configuration found is unusable.
-    #[error("no client can be made for the API server at {url}: {reason}")]
-    Client { url: String, reason: String },
-}
+#[error("{0}")]
+pub struct ConnectError(String);
 
 impl Cluster {
     /// The API server of the kubeconfig, or that of this pod, with the token of its ServiceAccount, which is reloaded
@@ -64,7 +47,7 @@ impl Cluster {
     pub async fn new(kubeconfig: Option<&Path>) -> Result<Self, ConnectError> {
         let config = match kubeconfig {
             Some(file) => from_file(file, None).await?,
-            None => Config::incluster().map_err(|error| ConnectError::NoPod(Box::new(error)))?,
+            None => Config::incluster().map_err(|error| no_pod(&error))?,
         };
         Self::of(config)
     }
@@ -75,13 +58,18 @@ impl Cluster {
         let config = match (kubeconfig, context) {
             (Some(file), context) => from_file(file, context).await?,
             (None, Some(context)) => {
-                let wrong = |error| ConnectError::Default(reason(&error));
+                let wrong = |error| {
+                    let reason = reason(&error);
+                    ConnectError(format!(
+                        "the kubeconfig of kubectl cannot be used: {reason}; set --kubeconfig"
+                    ))
+                };
                 let read = Kubeconfig::read().map_err(wrong)?;
                 of_context(read, Some(context), wrong).await?
             }
             (None, None) => {
                 let config = Config::infer().await;
-                config.map_err(|error| ConnectError::NoPod(Box::new(error)))?
+                config.map_err(|error| no_pod(&error))?
             }
         };
         Self::of(config)
@@ -89,9 +77,9 @@ impl Cluster {
 
     fn of(config: Config) -> Result<Self, ConnectError> {
         let url = without_user_info(&config.cluster_url.to_string());
-        let client = Client::try_from(config).map_err(|error| ConnectError::Client {
-            url,
-            reason: without_user_info(&error_chain(&error)),
+        let client = Client::try_from(config).map_err(|error| {
+            let reason = without_user_info(&error_chain(&error));
+            ConnectError(format!("no client can be made for the API server at {url}: {reason}"))
         })?;
         Ok(Self { client })
     }
@@ -121,6 +109,15 @@ impl Cluster {
         request_optional(step, call).await
     }
 
+    /// Creates a review, which the API server does not store. Returns it with its result.
+    pub(super) async fn review<K>(&self, step: &str, review: &K) -> Result<K, Error>
+    where
+        K: Resource<DynamicType = ()> + Serialize + Clone + DeserializeOwned + Debug + Sync,
+    {
+        let api: Api<K> = Api::all(self.client());
+        request(step, api.create(&PostParams::default(), review)).await
+    }
+
     pub(super) fn client(&self) -> Client {
         self.client.clone()
     }
@@ -134,10 +131,19 @@ fn api_status(code: u16, text: &str) -> Status {
     }
 }
 
+/// No kubeconfig is given, and this is not a pod with a token.
+fn no_pod(error: &(dyn std::error::Error + 'static)) -> ConnectError {
+    ConnectError(format!(
+        "not running in a pod with a ServiceAccount token: in a pod, mount it at \
+         /var/run/secrets/kubernetes.io/serviceaccount; elsewhere, set --kubeconfig: {}",
+        error_chain(error)
+    ))
+}
+
 async fn from_file(file: &Path, context: Option<&str>) -> Result<Config, ConnectError> {
-    let wrong = |error| ConnectError::Kubeconfig {
-        file: file.to_owned(),
-        reason: reason(&error),
+    let wrong = |error| {
+        let (file, reason) = (file.display(), reason(&error));
+        ConnectError(format!("--kubeconfig {file} cannot be used: {reason}"))
     };
     let read = Kubeconfig::read_from(file).map_err(wrong)?;
     of_context(read, context, wrong).await
@@ -163,8 +169,13 @@ async fn of_context(
     let contexts = kubeconfig.contexts.iter();
     let known: Vec<_> = contexts.map(|known| known.name.clone()).collect();
     if let Some(context) = context.filter(|context| !known.iter().any(|known| known == context)) {
-        let context = context.to_owned();
-        return Err(ConnectError::Context { context, known });
+        let known = if known.is_empty() {
+            "none".to_owned()
+        } else {
+            known.join(", ")
+        };
+        let problem = format!("--context {context} is not a context of the kubeconfig: it has {known}");
+        return Err(ConnectError(problem));
     }
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),

@@ -1,10 +1,7 @@
 //! The rights of the user of a client.
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
-use kube::Api;
-use kube::api::PostParams;
 
-use super::access::request;
 use super::{Cluster, Result};
 
 impl Cluster {
@@ -23,8 +20,7 @@ impl Cluster {
             },
             ..SelfSubjectAccessReview::default()
         };
-        let api: Api<SelfSubjectAccessReview> = Api::all(self.client());
-        let created = request("review the rights", api.create(&PostParams::default(), &review)).await?;
-        Ok(created.status.is_some_and(|status| status.allowed))
+        let status = self.review("review the rights", &review).await?.status;
+        Ok(status.is_some_and(|status| status.allowed))
     }
 }

@@ -3,10 +3,7 @@
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
-use kube::Api;
-use kube::api::PostParams;
 
-use super::access::request;
 use super::{Cluster, Result};
 
 /// Whether a request is permitted.
@@ -39,10 +36,7 @@ impl Cluster {
             },
             ..TokenReview::default()
         };
-        let reviews: Api<TokenReview> = Api::all(self.client());
-        let parameters = PostParams::default();
-        let created = request("create a TokenReview", reviews.create(&parameters, &review));
-        let status = created.await?.status;
+        let status = self.review("create a TokenReview", &review).await?.status;
         let status = status.filter(|status| status.authenticated == Some(true));
         Ok(status.and_then(|status| status.user))
     }
@@ -62,10 +56,7 @@ impl Cluster {
             },
             ..SubjectAccessReview::default()
         };
-        let reviews: Api<SubjectAccessReview> = Api::all(self.client());
-        let parameters = PostParams::default();
-        let step = "create a SubjectAccessReview";
-        let status = request(step, reviews.create(&parameters, &review)).await?.status;
+        let status = self.review("create a SubjectAccessReview", &review).await?.status;
         Ok(status.is_some_and(|status| status.allowed))
     }
 }

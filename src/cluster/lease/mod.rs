@@ -46,11 +46,8 @@ pub enum Leadership {
 
 /// The Lease is held by another replica, or may be soon.
 #[derive(Debug, thiserror::Error)]
-#[error("this replica is no longer the leader, so it stops: the Lease {lease} {reason}")]
-pub struct LeaseLost {
-    lease: String,
-    reason: String,
-}
+#[error("this replica is no longer the leader, so it stops: the Lease {0}")]
+pub struct LeaseLost(String);
 
 /// A replica that waits for the Lease.
 #[derive(Debug)]
@@ -282,10 +279,7 @@ impl HeldLease {
     }
 
     fn lost(&self, reason: &str) -> LeaseLost {
-        LeaseLost {
-            lease: self.candidate.display(),
-            reason: reason.to_owned(),
-        }
+        LeaseLost(format!("{} {reason}", self.candidate.display()))
     }
 
     /// Releases the Lease, so that another replica takes it at its next attempt. Must be called after the last

@@ -25,15 +25,6 @@ struct Crd {
     members: Option<&'static str>,
 }
 
-/// What the API server has of a CRD.
-enum Served {
-    Resource(ApiResource),
-    /// Neither the CRD nor another one of its group.
-    NoGroup,
-    /// Other CRDs of its group.
-    NoResource,
-}
-
 const CRDS: [Crd; 2] = [
     Crd {
         kind: ContentKind::Snapshot,
@@ -64,14 +55,8 @@ const CRDS: [Crd; 2] = [
 pub(super) async fn read_contents(cluster: &Cluster) -> Result<Vec<(String, Content)>> {
     let mut contents = Vec::new();
     for crd in &CRDS {
-        let resource = match served(cluster, crd).await? {
-            Served::Resource(resource) => resource,
-            Served::NoGroup => continue,
-            // As after an incomplete upgrade of the CRDs: the objects may exist.
-            Served::NoResource => {
-                let (plural, group) = (crd.plural, crd.group);
-                return Err(Error::NotServed { plural, group });
-            }
+        let Some(resource) = served(cluster, crd).await? else {
+            continue;
         };
         let api: Api<DynamicObject> = Api::all_with(cluster.client(), &resource);
         let objects = list(&api, crd.plural).await?;
@@ -84,27 +69,29 @@ pub(super) async fn read_contents(cluster: &Cluster) -> Result<Vec<(String, Cont
 pub(super) async fn installed(cluster: &Cluster) -> Result<Vec<&'static str>> {
     let mut names = Vec::new();
     for crd in &CRDS {
-        if let Served::Resource(_) = served(cluster, crd).await? {
-            names.push(crd.plural);
+        match served(cluster, crd).await {
+            Ok(Some(_)) => names.push(crd.plural),
+            Ok(None) | Err(Error::NotServed { .. }) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(names)
 }
 
-/// The resource in the preferred version of its group, or else in the first one that has it. A list that responds with
-/// 404 would not distinguish a CRD that is not installed from a wrong URL.
-async fn served(cluster: &Cluster, crd: &Crd) -> Result<Served> {
+/// The resource in the preferred version of its group, or else in the first one that has it; none if the group does not
+/// exist. A list that responds with 404 would not distinguish a CRD that is not installed from a wrong URL.
+async fn served(cluster: &Cluster, crd: &Crd) -> Result<Option<ApiResource>> {
     let client = cluster.client();
     let groups = request("list the API groups", client.list_api_groups()).await?;
     let mut groups = groups.groups.into_iter();
     let Some(group) = groups.find(|group| group.name == crd.group) else {
-        return Ok(Served::NoGroup);
+        return Ok(None);
     };
     for version in group.preferred_version.into_iter().chain(group.versions) {
         let resources = client.list_api_group_resources(&version.group_version);
         let resources = request("list the API groups", resources).await?;
         if resources.resources.iter().any(|one| one.name == crd.plural) {
-            return Ok(Served::Resource(ApiResource {
+            return Ok(Some(ApiResource {
                 group: crd.group.to_owned(),
                 version: version.version,
                 api_version: version.group_version,
@@ -113,7 +100,9 @@ async fn served(cluster: &Cluster, crd: &Crd) -> Result<Served> {
             }));
         }
     }
-    Ok(Served::NoResource)
+    // As after an incomplete upgrade of the CRDs: the objects may exist.
+    let (plural, group) = (crd.plural, crd.group);
+    Err(Error::NotServed { plural, group })
 }
 
 impl Crd {
