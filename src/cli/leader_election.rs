@@ -9,7 +9,7 @@ use super::parse::{duration, object_name};
 #[derive(Debug, Args)]
 pub struct LeaderElectionArgs {
     /// Serve only while this replica holds the Lease of the driver, so that one of several replicas is active. The
-    /// sidecars must not elect leaders of their own.
+    /// sidecars must not use leader election.
     #[arg(long, env = "DISKPLUGIN_LEADER_ELECTION", requires = "leader_election_identity")]
     pub leader_election: bool,
 

@@ -58,11 +58,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     parsed.map_err(|_| "allowed: a duration such as 500ms, 25s, 2m or 1h".to_owned())
 }
 
+/// Whether a name has these characters at both ends, and between them also those of `inner`.
+fn is_name(text: &str, longest: usize, is_end: fn(char) -> bool, inner: &str) -> bool {
+    let fits = |c: char| is_end(c) || inner.contains(c);
+    text.len() <= longest && text.chars().all(fits) && text.starts_with(is_end) && text.ends_with(is_end)
+}
+
 /// An object name: a DNS subdomain (RFC 1123).
 pub(crate) fn object_name(text: &str) -> Result<String, String> {
-    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
-    let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let fits = text.len() <= 253 && text.chars().all(is_inner) && text.starts_with(is_end) && text.ends_with(is_end);
+    let fits = is_name(text, 253, |c| c.is_ascii_lowercase() || c.is_ascii_digit(), "-.");
     match fits {
         true => Ok(text.to_owned()),
         false => Err(
@@ -77,12 +81,7 @@ pub(crate) fn taint_key(text: &str) -> Result<String, String> {
         Some((domain, own)) => (Some(domain), own),
         None => (None, text),
     };
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let is_end = |c: char| c.is_ascii_alphanumeric();
-    let fits = own.len() <= 63
-        && own.chars().all(is_inner)
-        && own.starts_with(is_end)
-        && own.ends_with(is_end)
+    let fits = is_name(own, 63, |c| c.is_ascii_alphanumeric(), "-_.")
         && domain.is_none_or(|domain| object_name(domain).is_ok());
     match fits {
         true => Ok(text.to_owned()),
