@@ -101,7 +101,7 @@ const DEFAULT_FAILURES: [(Code, Failure); 12] = [
 ];
 
 pub(super) fn code(kind: FailureKind) -> Code {
-    Code::from_i32(kind as i32)
+    (kind as i32).into()
 }
 
 #[cfg(test)]
