@@ -12,7 +12,7 @@ use crate::cluster::Cluster;
 use crate::cluster::events::EventRecorder;
 use crate::cluster::instance_types::InstanceTypesConfigMap;
 use crate::cluster::lease::{Candidate, LeaseConfig};
-use crate::cluster::nodes::{Nodes, WatchConfig};
+use crate::cluster::nodes::Nodes;
 use crate::cluster::taint;
 use crate::disk::DiskServices;
 use crate::http::metrics::{OrphanMetrics, count_orphans};
@@ -81,15 +81,11 @@ pub(crate) fn start(
     let Some(cluster) = cluster.filter(|_| !args.enabled().is_empty()) else {
         return (EventRecorder::default(), None);
     };
-    let nodes = WatchConfig {
-        driver: driver.clone(),
-        nodes: args.instance_types_config_map.is_some() || args.startup_taint.is_some(),
-        taint: args.startup_taint.clone(),
-    };
-    let nodes = Nodes::watch(&cluster, &nodes);
+    let publishes = args.instance_types_config_map.is_some();
+    let with_nodes = publishes || args.startup_taint.is_some();
+    let nodes = Nodes::watch(&cluster, driver, with_nodes, args.startup_taint.clone());
     let tasks = Tasks::default();
     tasks.spawn(record_nodes(Arc::clone(disks), nodes.clone()));
-    let publishes = args.instance_types_config_map.is_some();
     if let Some(name) = args.instance_types_config_map {
         let facts = InstanceTypesConfigMap::new(&cluster, &name);
         let clock = Arc::new(SystemClock);

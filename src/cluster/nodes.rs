@@ -22,17 +22,6 @@ const TYPE_LABEL: &str = "node.kubernetes.io/instance-type";
 /// Prefix of the cloud's instance types; other nodes (virtual ones, of another cloud) are ignored.
 const TYPE_PREFIX: &str = "ecs.";
 
-/// What to watch in the cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WatchConfig {
-    /// The driver that must be registered on the nodes.
-    pub driver: DriverName,
-    /// Whether the Nodes themselves are watched: their types and taints.
-    pub nodes: bool,
-    /// The key of the startup taint, if configured.
-    pub taint: Option<String>,
-}
-
 /// The part of a Node's spec that is read. The rest is skipped by the parser.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Spec {
@@ -97,12 +86,13 @@ pub struct TaintedNode {
 }
 
 impl Nodes {
-    /// Starts the watches, which run as long as the process.
-    pub fn watch(cluster: &Cluster, wanted: &WatchConfig) -> Self {
+    /// Starts the watches, which run as long as the process: of the CSINodes with this driver and, if `with_nodes`, of
+    /// the Nodes with their types and their startup taint of this key.
+    pub fn watch(cluster: &Cluster, driver: &DriverName, with_nodes: bool, taint: Option<String>) -> Self {
         let (sender, receiver) = watch::channel(State::default());
         let tasks = Tasks::default();
-        if wanted.nodes {
-            let (sender, taint) = (sender.clone(), wanted.taint.clone());
+        if with_nodes {
+            let sender = sender.clone();
             tasks.spawn(follow(
                 "Nodes",
                 partial_node(cluster),
@@ -110,7 +100,7 @@ impl Nodes {
                 move |event| note(&sender, event, |state| &mut state.machines),
             ));
         }
-        let driver = wanted.driver.clone();
+        let driver = driver.clone();
         let api: Api<CSINode> = Api::all(cluster.client());
         tasks.spawn(follow(
             "CSINodes",

@@ -89,10 +89,6 @@ pub(super) fn layer(
     (lines, is_unreadable)
 }
 
-pub(super) fn warn_unreadable() {
-    tracing::warn!("RUST_LOG is invalid and ignored; {}", InvalidLogLevel);
-}
-
 #[cfg(test)]
 mod tests {
     use tracing::Level;

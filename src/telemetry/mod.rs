@@ -70,7 +70,7 @@ pub(crate) fn start(
         .with(exported)
         .init();
     if is_unreadable {
-        log::warn_unreadable();
+        tracing::warn!("RUST_LOG is invalid and ignored; {}", self::log::InvalidLogLevel);
     }
     if let Some(error) = failure {
         tracing::warn!("traces are not exported: {error}");

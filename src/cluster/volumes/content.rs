@@ -65,17 +65,19 @@ pub(super) async fn read_contents(cluster: &Cluster) -> Result<Vec<(String, Cont
     Ok(contents)
 }
 
-/// The CRDs that are installed.
-pub(super) async fn installed(cluster: &Cluster) -> Result<Vec<&'static str>> {
-    let mut names = Vec::new();
-    for crd in &CRDS {
-        match served(cluster, crd).await {
-            Ok(Some(_)) => names.push(crd.plural),
-            Ok(None) | Err(Error::NotServed { .. }) => {}
-            Err(error) => return Err(error),
+impl Cluster {
+    /// The CRDs of snapshots that are installed, by their plural names.
+    pub async fn snapshot_crds(&self) -> Result<Vec<&'static str>> {
+        let mut names = Vec::new();
+        for crd in &CRDS {
+            match served(self, crd).await {
+                Ok(Some(_)) => names.push(crd.plural),
+                Ok(None) | Err(Error::NotServed { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
+        Ok(names)
     }
-    Ok(names)
 }
 
 /// The resource in the preferred version of its group, or else in the first one that has it; none if the group does not

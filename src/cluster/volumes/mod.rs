@@ -55,11 +55,6 @@ impl Cluster {
         }
         Ok(read)
     }
-
-    /// The CRDs of snapshots that are installed, by their plural names.
-    pub async fn snapshot_crds(&self) -> Result<Vec<&'static str>> {
-        content::installed(self).await
-    }
 }
 
 impl Volumes {
