@@ -4,7 +4,7 @@ use ecs::Client;
 
 use super::evidence::{Nodes, Rows};
 use super::journal::Journal;
-use super::ownership_tags::Owner;
+use super::ownership::Owner;
 use crate::base::Tasks;
 use crate::model::{Disk, Snapshot};
 

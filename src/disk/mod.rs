@@ -12,7 +12,7 @@ mod inventory;
 mod journal;
 mod modify;
 mod owned;
-mod ownership_tags;
+mod ownership;
 mod permissions;
 mod provision;
 mod read;

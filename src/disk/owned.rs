@@ -11,7 +11,7 @@ use ecs::{
 use jiff::Timestamp;
 
 use super::evidence::Nodes;
-use super::ownership_tags::Owner;
+use super::ownership::Owner;
 use crate::base::Deadline;
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Tags};
 

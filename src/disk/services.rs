@@ -11,7 +11,7 @@ use super::inventory::{InstanceTypeCatalog, Inventory};
 use super::journal::Journal;
 use super::modify::Modifier;
 use super::owned::OwnedResource;
-use super::ownership_tags::Owner;
+use super::ownership::Owner;
 use super::provision::Provisioner;
 use super::resize::Resizer;
 use super::snapshot::Snapshotter;

@@ -86,6 +86,7 @@ impl Stager {
         self.remove_dead_mounts(request, disk, call).await?;
         let (observed, blank) = self.observe(request, disk, call).await?;
         let steps = plan::stage(request, &observed).map_err(call.refused())?;
+        observed.mounted_size?;
         // A volume that is already mounted was recorded before its mount, unless the record was lost.
         let is_mount = |step: &Step| matches!(step, Step::Mount(_));
         if steps.iter().any(is_mount)
@@ -164,8 +165,8 @@ impl Stager {
             Access::Mount { .. } | Access::Block => (None, None),
         };
         let mounted_size = match (&request.access, &staging.mount) {
-            (Access::Mount { .. }, Some(mount)) if mount.is_of(&device) => call.mounted_size(&device, mount).await?,
-            _ => None,
+            (Access::Mount { .. }, Some(mount)) if mount.is_of(&device) => call.mounted_size(&device, mount).await,
+            _ => Ok(None),
         };
         let capabilities = call.wrap(call.host.capabilities(quick())).await?;
         let observed = StageObservation {

@@ -179,8 +179,12 @@ mod tests {
             let found = Terms::of(None).choose(&ids(class), Some(&own), false);
             assert_eq!(found.unwrap(), places(&[chosen]));
         }
-        let nowhere = Terms::of(None).choose(&[], None, false);
-        assert_eq!(nowhere.unwrap_err().failure, Failure::BadRequest);
+        let nowhere = Terms::of(None).choose(&[], None, false).unwrap_err();
+        assert_eq!(nowhere.failure, Failure::BadRequest);
+        assert!(
+            nowhere.to_string().contains("names no zone, and neither zoneId"),
+            "{nowhere}"
+        );
     }
 
     #[test]

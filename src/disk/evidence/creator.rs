@@ -20,7 +20,7 @@ use crate::base::Deadline;
 use crate::disk::dependencies::Dependencies;
 use crate::disk::error::{Error, Result, cloud};
 use crate::disk::owned::{CreateRequest, OwnedResource};
-use crate::disk::ownership_tags::{Owner, creation_key};
+use crate::disk::ownership::{Owner, creation_key};
 use crate::model::{ClientToken, Disk, Failure, Tags};
 
 #[derive(Debug)]

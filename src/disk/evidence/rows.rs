@@ -14,7 +14,7 @@ use super::existence::{Existence, Fact, Record};
 use super::{Active, CONFIRM_AFTER, Nodes, READ_LAG};
 use crate::base::{Deadline, lock};
 use crate::disk::owned::OwnedResource;
-use crate::disk::ownership_tags::Owner;
+use crate::disk::ownership::Owner;
 use crate::model::{Disk, Failure, Tags};
 
 type Result<T> = std::result::Result<T, WaitError>;

@@ -226,8 +226,8 @@ impl Inventory {
             let is_filtered = !recent.exceeds_filter();
             let tags = is_filtered.then(|| self.shared.owner.tags());
             let mut rows = read(tags.unwrap_or_default()).await?;
-            recent.record_rows(rows.listed);
-            if is_filtered && (recent.exceeds_filter() || !rows.any && recent.any_exists()) {
+            let is_truncated = recent.record_rows(rows.listed);
+            if is_filtered && (is_truncated || !rows.any && recent.any_exists()) {
                 rows = read(Tags::new()).await?;
             }
             if rows.any || !recent.any_exists() {

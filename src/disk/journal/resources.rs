@@ -93,13 +93,14 @@ impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
         lock(&self.0).exceeds_filter
     }
 
-    /// Records the number of rows of a listing.
-    pub(in crate::disk) fn record_rows(&self, rows: usize) {
+    /// Records the number of rows of a listing. Returns whether a filter by tags truncates it.
+    pub(in crate::disk) fn record_rows(&self, rows: usize) -> bool {
         let exceeds = rows >= MAX_FILTERED_ROWS;
         if std::mem::replace(&mut lock(&self.0).exceeds_filter, exceeds) != exceeds {
             let with = if exceeds { "without" } else { "with" };
             tracing::info!(rows, "listings now run {with} the filter by tags");
         }
+        exceeds
     }
 
     /// Records a complete listing that started at `changes`, unless resources were created or deleted meanwhile.

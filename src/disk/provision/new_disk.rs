@@ -3,7 +3,7 @@ use std::fmt;
 
 use ecs::CreateDisk;
 
-use crate::disk::ownership_tags::display_name;
+use crate::disk::ownership::display_name;
 use crate::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel, SizeRange, SnapshotId, Tags, ZoneId, tag};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

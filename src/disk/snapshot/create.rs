@@ -6,7 +6,7 @@ use crate::base::Deadline;
 use crate::disk::Result;
 use crate::disk::error::{self, Error, cloud, wait};
 use crate::disk::evidence::CreateCall;
-use crate::disk::ownership_tags::{Owner, display_name};
+use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::read_in_state;
 use crate::model::{ClientToken, DiskId, Failure, Snapshot, SnapshotId, SnapshotStatus, Tags};
 

@@ -12,7 +12,7 @@ use crate::base::{Deadline, join_all};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, rejected, wait};
 use crate::disk::evidence::CreateCall;
-use crate::disk::ownership_tags::{Owner, display_name};
+use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::{read, read_in_state};
 use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
 use crate::model::{

@@ -5,6 +5,7 @@ use super::partition::{check_formatted, check_not_partitioned};
 use super::{Access, PathState, Plan, PlanError, StageRequest, Step};
 use crate::linux::{Content, Device, Mount, MountRequest};
 use crate::model::{Bytes, Failure, Filesystem, Fsck, MountFlags};
+use crate::node::error::Error;
 use crate::node::format_record::FormatRecord;
 
 #[derive(Debug)]
@@ -20,8 +21,8 @@ pub(in crate::node) struct StageObservation {
     /// `None` if the device is in use.
     pub(in crate::node) content: Option<Content>,
     pub(in crate::node) format_record: FormatRecord,
-    /// The size in the superblock of a mounted filesystem.
-    pub(in crate::node) mounted_size: Option<Bytes>,
+    /// The size in the superblock of a mounted filesystem. The caller returns its error unless the plan has one.
+    pub(in crate::node) mounted_size: Result<Option<Bytes>, Error>,
     /// Whether the process may resize a mounted ext filesystem (`CAP_SYS_RESOURCE`).
     pub(in crate::node) ext_grows_mounted: bool,
 }
@@ -79,9 +80,9 @@ fn stage_mounted(filesystem: Filesystem, read_only: bool, mount: &Mount, observe
             access_name(read_only),
         ));
     }
+    let size = observed.mounted_size.as_ref().ok().copied().flatten();
     // An earlier call may have been interrupted between mounting and growing.
-    let grow = observed.partition_grows
-        || observed.grows_mounted(filesystem) && needs_growth(observed.mounted_size, &observed.device);
+    let grow = observed.partition_grows || observed.grows_mounted(filesystem) && needs_growth(size, &observed.device);
     if !grow || read_only {
         return Ok(Vec::new());
     }

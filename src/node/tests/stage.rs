@@ -127,6 +127,9 @@ async fn stage_fails_if_the_superblock_of_the_mounted_filesystem_cannot_be_read(
         format!("volume d-bp1: staging failed: {UNREADABLE}")
     );
     assert_eq!(take_calls(&fake), "");
+    // The reason why no call can succeed has precedence.
+    fake.state().mounts[0].super_options = "ro,errors=remount-ro".to_owned();
+    assert_eq!(stage(&node).await.unwrap_err().failure(), Failure::RemountedReadOnly);
 }
 
 /// The kernel adds a disk, then its partitions.

@@ -117,7 +117,7 @@ pub(crate) async fn attempts<T>(
         _ => is_retryable_or_out_of_stock,
     };
     for attempt in 0..max_attempts {
-        if attempt < 25 {
+        if attempt < 30 {
             if !stock.is_empty() {
                 setup.configure(&json!({"out_of_stock": rng.choose(stock)}));
             }
@@ -138,7 +138,7 @@ pub(crate) async fn attempts<T>(
             Ok(Err(error)) if can_repeat(&error) => {
                 tokio::time::sleep(Duration::from_millis(rng.below(10_000))).await;
             }
-            Ok(Err(error)) => panic!("{}", text(&error)),
+            Ok(Err(error)) => panic!("attempt {attempt}: {}", text(&error)),
             // The process terminates. A restart takes longer than the staleness of reads.
             Err(_) => {
                 disks = setup.restarted().disks;

@@ -30,6 +30,7 @@ fn random_disk(name: &str, rng: &mut Rng) -> NewDisk {
 }
 
 async fn run(seed: u64) {
+    println!("seed {seed}");
     let mut rng = Rng(seed);
     let stale = rng.choose(&["--stale=0s", "--stale=2s", "--stale=0s..2s"]);
     let seed_flag = format!("--seed={seed}");

@@ -20,7 +20,7 @@ use super::{EFFECT_DELAY, Rows};
 use crate::base::{Deadline, Tasks, error_chain};
 use crate::disk::dependencies::Dependencies;
 use crate::disk::owned::{MAX_FILTERED_ROWS, OwnedResource};
-use crate::disk::ownership_tags::creation_key;
+use crate::disk::ownership::creation_key;
 use crate::model::{Disk, Tags};
 
 /// How long a token certainly protects a name that is not in the listing: half a day.
@@ -89,7 +89,9 @@ pub(super) enum Listed {
 struct Names {
     started: Instant,
     key: u64,
-    /// Number of resources of this cluster.
+    /// Number of listed rows, with those that have no name or cannot be read.
+    rows: usize,
+    /// Number of named resources of this cluster.
     owned: usize,
     /// Whether a resource was visible that must be.
     has_canary: bool,
@@ -260,7 +262,7 @@ impl Lister {
     async fn names(&self, is_for_proof: bool) -> Result<Names> {
         let key = (self.key)();
         let mut names = self.pages(&self.tags).await?;
-        if names.owned >= MAX_FILTERED_ROWS {
+        if names.rows >= MAX_FILTERED_ROWS {
             names = self.pages(&Tags::new()).await?;
         } else if is_for_proof && names.owned + names.unreadable == 0 {
             let page = (self.page)(Tags::new(), None).await?;
@@ -280,6 +282,7 @@ impl Lister {
         let mut names = Names {
             started: Instant::now(),
             key: 0,
+            rows: 0,
             owned: 0,
             has_canary: false,
             is_for_proof: false,
@@ -290,6 +293,7 @@ impl Lister {
         let mut next = None;
         loop {
             let page = (self.page)(tags.clone(), next).await?;
+            names.rows += page.rows.len() + page.unreadable.len();
             names.unreadable += page.unreadable.len();
             for (name, id) in page.rows.into_iter().filter_map(|row| row.named) {
                 names.add(name, id);

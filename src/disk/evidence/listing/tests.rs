@@ -19,7 +19,8 @@ fn listing(names: usize, fails: &'static [usize]) -> (OwnershipListing, Arc<Atom
             let until = (from + 500).min(names);
             // The cloud truncates a list filtered by tags.
             let ends = until == names || !tags.is_empty() && until >= MAX_FILTERED_ROWS;
-            let named = |n| Some((format!("pvc-{n}"), format!("d-{n}")));
+            // One resource has the tag of the cluster and no name.
+            let named = |n| (n != 7).then(|| (format!("pvc-{n}"), format!("d-{n}")));
             let rows = (from..until).map(|n| Row {
                 named: named(n),
                 is_canary: true,

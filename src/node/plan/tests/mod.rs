@@ -72,7 +72,7 @@ fn stage_observation(content: impl Into<Option<Content>>) -> StageObservation {
         elsewhere: Vec::new(),
         content: content.into(),
         format_record: FormatRecord::None,
-        mounted_size: None,
+        mounted_size: Ok(None),
         ext_grows_mounted: false,
     }
 }
@@ -115,7 +115,8 @@ fn outcome(plan: Plan) -> String {
         Step::GrowMounted(..) => "grow-mounted",
         Step::Bind { .. } => "bind",
         Step::BindDevice(_) => "bind-device",
-        Step::Restrict { flags, .. } if flags.read_only() => "remount-ro",
+        Step::Restrict { flags, .. } if flags.to_string() == "ro" => "remount-ro",
+        Step::Restrict { flags, .. } if flags.read_only() => "restrict-ro",
         Step::Restrict { .. } => "restrict",
     };
     steps.iter().map(name).collect::<Vec<_>>().join(" ")

@@ -118,6 +118,12 @@ fn publish_adds_mount_options_that_the_staging_mount_lacks() {
         observed.target.mount = Some(mount_of(&observed.device, "/target", options));
         assert_eq!(outcome(publish(&access, false, &observed)), steps);
     }
+    observed.target.mount = Some(mount_of(&observed.device, "/target", "rw,noexec"));
+    let restrict = Step::Restrict {
+        target: "/target".into(),
+        flags: MountFlags::new(["nodev".to_owned(), "ro".to_owned()]).unwrap(),
+    };
+    assert_eq!(publish(&access, true, &observed), Ok(vec![restrict]));
 }
 
 #[test]

@@ -259,7 +259,7 @@ fn staging_again_completes_an_interrupted_expansion() {
         (Ext4, false, ""),
     ] {
         let observed = StageObservation {
-            mounted_size: Some(Bytes(GIB / 2)),
+            mounted_size: Ok(Some(Bytes(GIB / 2))),
             ext_grows_mounted,
             ..staged(filesystem.as_str(), "rw")
         };
