@@ -29,8 +29,8 @@ use disk::{Disk, ExportedImage, FreezableFilesystem};
 const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of calls that block. The driver responds 250 ms before it.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Codes of calls that block: the plugin's, `ABORTED` while an earlier call runs, and `CANCELLED`, which is the client's
-/// own, if the plugin on a busy machine responds too late.
+/// Codes of calls that block: the plugin's, `ABORTED` while an earlier call runs, and the client's own `CANCELLED` if
+/// the plugin on a busy machine responds too late.
 const BLOCKED: [Code; 3] = [Code::DeadlineExceeded, Code::Aborted, Code::Cancelled];
 /// The number of retries by kubelet.
 const RETRIES: usize = 12;
