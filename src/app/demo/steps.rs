@@ -201,7 +201,7 @@ impl Steps {
     }
 
     async fn delete_snapshot(&mut self) -> anyhow::Result<String> {
-        let snapshot_id = self.snapshot_id.take().context("there is no snapshot")?;
+        let snapshot_id = self.snapshot_id.take().context("no snapshot was created")?;
         let deleted = self.controller.delete_snapshot(proto::DeleteSnapshotRequest {
             snapshot_id: snapshot_id.clone(),
             ..proto::DeleteSnapshotRequest::default()

@@ -27,7 +27,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Whether the caller may conclude that the call had no effect. After any other failure it must repeat the call
-    /// until it succeeds or fails with a final code (CSI sidecars; promise 11).
+    /// until it succeeds or fails with a final code (as the CSI sidecars do).
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Unavailable | Self::Aborted | Self::DeadlineExceeded)
     }
