@@ -6,6 +6,7 @@ pub mod cli;
 pub mod cluster;
 pub mod csi;
 pub mod disk;
+pub mod fencing;
 pub mod http;
 pub mod linux;
 pub mod model;

@@ -15,6 +15,7 @@ use crate::cluster::lease::{Candidate, LeaseConfig};
 use crate::cluster::nodes::Nodes;
 use crate::cluster::taint;
 use crate::disk::DiskServices;
+use crate::fencing::{self, Fencing, FencingConfig};
 use crate::http::metrics::{OrphanMetrics, count_orphans};
 use crate::model::{ClusterId, DriverName};
 use crate::ops::orphans::{Observer, Rules};
@@ -82,7 +83,7 @@ pub(crate) fn start(
         return (EventRecorder::default(), None);
     };
     let publishes = args.instance_types_config_map.is_some();
-    let with_nodes = publishes || args.startup_taint.is_some();
+    let with_nodes = publishes || args.startup_taint.is_some() || args.fencing.fencing;
     let nodes = Nodes::watch(&cluster, driver, with_nodes, args.startup_taint.clone());
     let tasks = Tasks::default();
     tasks.spawn(record_nodes(Arc::clone(disks), nodes.clone()));
@@ -118,6 +119,20 @@ pub(crate) fn start(
         true => EventRecorder::new(&cluster, nodes.clone(), driver),
         false => EventRecorder::default(),
     };
+    if args.fencing.fencing {
+        let config = FencingConfig {
+            grace_period: args.fencing.fencing_grace_period,
+            max_nodes_percent: args.fencing.fencing_max_nodes_percent,
+        };
+        let fencing = Fencing {
+            cluster,
+            nodes: nodes.clone(),
+            disks: Arc::clone(disks),
+            driver: driver.clone(),
+            events: events.clone(),
+        };
+        tasks.spawn(fencing::run(fencing, config));
+    }
     (events, Some(nodes))
 }
 

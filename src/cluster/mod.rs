@@ -17,6 +17,7 @@ pub mod node_drain;
 pub mod node_status;
 pub mod nodes;
 mod objects;
+pub mod out_of_service;
 mod rights;
 pub mod taint;
 pub mod token_review;

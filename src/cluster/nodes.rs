@@ -1,4 +1,4 @@
-//! The nodes of the cluster: the instance, the instance type and the startup taint of each.
+//! The nodes of the cluster: the instance, the instance type, the readiness and some taints of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,6 @@ use k8s_openapi::api::storage::v1::CSINode;
 use kube::Api;
 use kube::api::ApiResource;
 use kube::core::Object;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -30,26 +29,56 @@ pub(super) struct Spec {
 }
 
 /// A taint with all fields: a patch must contain the unchanged ones.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Taint {
     pub(super) key: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) value: String,
     #[serde(flatten)]
-    rest: serde_json::Map<String, serde_json::Value>,
+    pub(super) rest: serde_json::Map<String, serde_json::Value>,
+}
+
+/// The part of a Node's status that is read.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Status {
+    #[serde(default)]
+    conditions: Vec<Condition>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
 }
 
 /// A Node with only the fields that are read.
-pub(super) type PartialNode = Object<Spec, IgnoredAny>;
+pub(super) type PartialNode = Object<Spec, Status>;
+
+/// The taint of a node that is down. Kubernetes deletes the pods that do not tolerate it without waiting for their
+/// node, and detaches their volumes ("Non-graceful node shutdown").
+pub(super) const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
+pub(super) fn is_ready(node: &PartialNode) -> bool {
+    let conditions = node.status.iter().flat_map(|status| &status.conditions);
+    let mut ready = conditions.filter(|one| one.kind == "Ready");
+    ready.any(|one| one.status == "True")
+}
 
 pub(super) fn partial_node(cluster: &Cluster) -> Api<PartialNode> {
     Api::all_with(cluster.client(), &ApiResource::erase::<Node>(&()))
 }
 
 /// The state kept of a Node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Machine {
     uid: Option<String>,
     instance_type: Option<String>,
+    /// Whether it has the startup taint.
     tainted: bool,
+    is_ready: bool,
+    /// The value of its taint [`OUT_OF_SERVICE`].
+    out_of_service: Option<String>,
 }
 
 /// The state kept of a CSINode with the driver.
@@ -85,9 +114,21 @@ pub struct TaintedNode {
     pub has_limit: bool,
 }
 
+/// A Node whose CSINode has the driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    pub node: String,
+    /// The UID of the Node.
+    pub uid: String,
+    pub instance: InstanceId,
+    pub is_ready: bool,
+    /// The value of its out-of-service taint; none if it does not have one.
+    pub out_of_service: Option<String>,
+}
+
 impl Nodes {
     /// Starts the watches, which run as long as the process: of the CSINodes with this driver and, if `with_nodes`, of
-    /// the Nodes with their types and their startup taint of this key.
+    /// the Nodes with their types, their readiness and their startup taint of this key.
     pub fn watch(cluster: &Cluster, driver: &DriverName, with_nodes: bool, taint: Option<String>) -> Self {
         let (sender, receiver) = watch::channel(State::default());
         let tasks = Tasks::default();
@@ -164,6 +205,27 @@ impl Nodes {
         untyped.map(|(_, registered)| registered.id.clone()).collect()
     }
 
+    /// The nodes with the driver. A CSINode of an earlier Node with the same name does not count.
+    pub fn members(&self) -> Vec<Member> {
+        let state = self.0.borrow();
+        let registered = state.registered.iter().flatten();
+        let members = registered.filter_map(|(name, registered)| {
+            let machine = state.machines.as_ref()?.get(name)?;
+            let uid = machine
+                .uid
+                .clone()
+                .filter(|uid| registered.node.as_ref() == Some(uid))?;
+            Some(Member {
+                node: name.clone(),
+                uid,
+                instance: registered.id.clone(),
+                is_ready: machine.is_ready,
+                out_of_service: machine.out_of_service.clone(),
+            })
+        });
+        members.collect()
+    }
+
     /// The nodes with the driver that still have the startup taint.
     pub fn tainted_nodes(&self) -> BTreeSet<TaintedNode> {
         let state = self.0.borrow();
@@ -190,10 +252,13 @@ fn machine(node: &PartialNode, taint: Option<&str>) -> Machine {
     let labels = node.metadata.labels.as_ref();
     let instance_type = labels.and_then(|labels| labels.get(TYPE_LABEL));
     let is_taint = |one: &Taint| Some(one.key.as_str()) == taint;
+    let mut out_of_service = node.spec.taints.iter().filter(|one| one.key == OUT_OF_SERVICE);
     Machine {
         uid: node.metadata.uid.clone(),
         instance_type: instance_type.filter(|name| name.starts_with(TYPE_PREFIX)).cloned(),
         tainted: node.spec.taints.iter().any(is_taint),
+        is_ready: is_ready(node),
+        out_of_service: out_of_service.next().map(|one| one.value.clone()),
     }
 }
 
@@ -266,17 +331,20 @@ mod tests {
             machine_of(json!({
                 "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "u-1", "labels": labels},
                 "spec": {"taints": taints, "podCIDR": "10.0.0.0/24"},
-                "status": {"images": [{"names": ["a"], "sizeBytes": 1}], "conditions": []},
+                "status": {"images": [{"names": ["a"], "sizeBytes": 1}], "conditions": [
+                    {"type": "DiskPressure", "status": "False"}, {"type": "Ready", "status": "True"}]},
             }))
         };
         let ecs = node(
             json!({TYPE_LABEL: "ecs.g6.large"}),
-            json!([{"key": KEY, "effect": "NoExecute"}]),
+            json!([{"key": KEY, "effect": "NoExecute"}, {"key": OUT_OF_SERVICE, "value": "v", "effect": "NoExecute"}]),
         );
         let expected = Machine {
             uid: Some("u-1".to_owned()),
             instance_type: Some("ecs.g6.large".to_owned()),
             tainted: true,
+            is_ready: true,
+            out_of_service: Some("v".to_owned()),
         };
         assert_eq!(ecs, expected);
         let other = node(json!({TYPE_LABEL: "eci"}), json!([{"key": "y", "effect": "NoExecute"}]));
@@ -319,6 +387,7 @@ mod tests {
             uid: Some("u-1".to_owned()),
             instance_type: instance_type.map(str::to_owned),
             tainted: true,
+            ..Machine::default()
         };
         let apply_machine = |event| note(&sender, event, |state| &mut state.machines);
         let apply_registered = |event| note(&sender, event, |state| &mut state.registered);
@@ -360,8 +429,8 @@ mod tests {
         let nodes = Nodes(receiver);
         let again = Machine {
             uid: Some("new".to_owned()),
-            instance_type: None,
             tainted: true,
+            ..Machine::default()
         };
         note(&sender, WatchEvent::Applied("a".to_owned(), again), |state| {
             &mut state.machines
@@ -377,7 +446,9 @@ mod tests {
         };
         see("old");
         assert_eq!(nodes.tainted_nodes(), BTreeSet::new());
+        assert_eq!(nodes.members(), []);
         see("new");
+        assert_eq!(nodes.members().len(), 1);
         let wanted = TaintedNode {
             node: "a".to_owned(),
             uid: Some("new".to_owned()),

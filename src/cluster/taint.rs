@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::access::{CONFLICT, request_optional, request_unless};
-use super::nodes::{Nodes, PartialNode, TaintedNode, partial_node};
+use super::nodes::{Nodes, PartialNode, Taint, TaintedNode, partial_node};
 use super::{Cluster, Error, Result};
 use crate::base::error_chain;
 
@@ -98,32 +98,42 @@ impl NodeBackoff {
 
 /// Removes the taint from this node; returns whether it existed.
 async fn remove(cluster: &Cluster, tainted: &TaintedNode, key: &str) -> Result<bool> {
-    let name = &tainted.node;
+    let step = format!("remove the taint {key} from Node {}", tainted.node);
+    change(cluster, &tainted.node, &step, |node| {
+        // A new Node has the name, and the driver is not registered on it yet.
+        let is_other = tainted.uid.is_some() && tainted.uid != node.metadata.uid;
+        let others = node.spec.taints.iter().filter(|taint| taint.key != key);
+        (!is_other).then(|| others.cloned().collect())
+    })
+    .await
+}
+
+/// Replaces the taints of this node with the result of `new`, which is none to keep them. Returns whether that changed
+/// them.
+pub(super) async fn change(
+    cluster: &Cluster,
+    name: &str,
+    step: &str,
+    new: impl Fn(&PartialNode) -> Option<Vec<Taint>>,
+) -> Result<bool> {
     let api: Api<PartialNode> = partial_node(cluster);
-    let step = format!("remove the taint {key} from Node {name}");
     for _ in 0..MAX_ATTEMPTS {
-        let Some(node) = request_optional(&step, api.get(name)).await? else {
+        let Some(node) = request_optional(step, api.get(name)).await? else {
             return Ok(false);
         };
-        // A new Node has the name, and the driver is not registered on it yet.
-        if tainted.uid.is_some() && tainted.uid != node.metadata.uid {
+        let Some(taints) = new(&node).filter(|taints| *taints != node.spec.taints) else {
             return Ok(false);
-        }
-        let taints = node.spec.taints;
-        let others: Vec<_> = taints.iter().filter(|taint| taint.key != key).collect();
-        if others.len() == taints.len() {
-            return Ok(false);
-        }
+        };
         // The patch replaces the list, so it must fail if the node has changed: new taints must stay.
         let patch = Patch::Merge(json!({
             "metadata": {"resourceVersion": node.metadata.resource_version},
-            "spec": {"taints": others},
+            "spec": {"taints": taints},
         }));
         let params = PatchParams::default();
         let patched = api.patch(name, &params, &patch);
-        if request_unless(&[CONFLICT], &step, patched).await?.is_some() {
+        if request_unless(&[CONFLICT], step, patched).await?.is_some() {
             return Ok(true);
         }
     }
-    Err(Error::Conflict { step })
+    Err(Error::Conflict { step: step.to_owned() })
 }

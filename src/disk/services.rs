@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::attach::{Attacher, Attachments, Detacher, Publisher};
 use super::dependencies::Dependencies;
 use super::evidence::{Active, Nodes, Rows};
-use super::inventory::{InstanceTypeCatalog, Inventory};
+use super::inventory::{InstanceTypeCatalog, Instances, Inventory};
 use super::journal::Journal;
 use super::modify::Modifier;
 use super::owned::OwnedResource;
@@ -29,6 +29,7 @@ pub struct DiskServices {
     pub resizer: Resizer,
     pub modifier: Modifier,
     pub inventory: Inventory,
+    pub instances: Instances,
     pub instance_types: InstanceTypeCatalog,
     nodes: Arc<Nodes>,
 }
@@ -73,6 +74,7 @@ impl DiskServices {
             resizer: Resizer::new(&shared),
             modifier: Modifier::new(&shared, changes),
             inventory: Inventory::new(&shared, disk_health),
+            instances: Instances(Arc::clone(&ecs)),
             instance_types: InstanceTypeCatalog::new(ecs),
         }
     }

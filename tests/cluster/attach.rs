@@ -8,12 +8,12 @@ use crate::scene::{Scene, with};
 use crate::wait::until;
 
 /// A pod spec for this machine.
-fn at(machine: &Machine) -> Value {
+pub(crate) fn at(machine: &Machine) -> Value {
     json!({"spec": {"nodeSelector": {"kubernetes.io/hostname": machine.name}}})
 }
 
 /// Two machines, and a volume that the pod `first` uses on the first one.
-async fn attached_to_one_of_two(scene: &Scene<'_>) -> (Machine, Machine, Volume) {
+pub(crate) async fn attached_to_one_of_two(scene: &Scene<'_>) -> (Machine, Machine, Volume) {
     let (one, two) = (scene.machine("one", "a").await, scene.machine("two", "a").await);
     let class = scene.class("one", json!({"type": "cloud_essd"}), json!({})).await;
     scene.claim("data", &class, json!({})).await;

@@ -16,6 +16,9 @@ use crate::release::{NAME as RELEASE, Release, SPEC};
 use crate::replica::Replica;
 use crate::wait::until;
 
+/// Nodes have no kubelet that sends heartbeats.
+const GRACE_PERIOD: &str = "24h";
+
 /// A cluster with the driver. Dropping it terminates everything.
 #[derive(Debug)]
 pub(crate) struct Cluster {
@@ -31,7 +34,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts a cluster, and waits until the first pod is the leader.
     pub(crate) async fn start() -> Self {
-        let (plane, cloud) = tokio::join!(Plane::start(), cloud::start());
+        let (plane, cloud) = tokio::join!(Plane::start(GRACE_PERIOD), cloud::start());
         let release = Release::install(&plane, &cloud, &SPEC).await;
         let first = release.start(&plane, 0).await;
         let types = plane.directory("instance-types").join("instance-types.json");

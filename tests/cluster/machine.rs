@@ -109,13 +109,19 @@ impl Machine {
         });
         api.create(&storage("csinodes"), &csi).await;
         let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "500"});
-        let status = json!({"status": {
-            "capacity": resources,
-            "allocatable": resources,
-            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
-        }});
-        api.change(&cluster_scoped(&format!("nodes/{}/status", self.name)), &status)
-            .await;
+        let status = json!({"status": {"capacity": resources, "allocatable": resources}});
+        api.change(&self.status_path(), &status).await;
+        self.set_ready(api, "True").await;
+    }
+
+    /// Sets the condition Ready: `True`, as kubelet does, or `Unknown`, as Kubernetes does without heartbeats.
+    pub(crate) async fn set_ready(&self, api: &Api, ready: &str) {
+        let status = json!({"status": {"conditions": [{"type": "Ready", "status": ready, "reason": "Test"}]}});
+        api.change(&self.status_path(), &status).await;
+    }
+
+    fn status_path(&self) -> String {
+        cluster_scoped(&format!("nodes/{}/status", self.name))
     }
 
     /// Deletes Node and instance.

@@ -32,6 +32,7 @@ mod wait;
 
 mod attach;
 mod failures;
+mod fenced;
 mod manifests;
 mod modify;
 mod provision;
@@ -57,6 +58,7 @@ fn main() -> std::process::ExitCode {
         "shared" => attach::shared,
         "limit" => attach::limit,
         "node-deleted" => attach::node_deleted,
+        "fenced" => fenced::stopped,
         "restored" => snapshot::restored,
         "group" => snapshot::group,
         "clone" => snapshot::clone,

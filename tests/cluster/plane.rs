@@ -35,8 +35,9 @@ pub(crate) struct Plane {
 }
 
 impl Plane {
-    /// Starts a control plane, and waits until the API server is ready.
-    pub(crate) async fn start() -> Self {
+    /// Starts a control plane, and waits until the API server is ready. A node without heartbeats for the grace period is
+    /// not ready.
+    pub(crate) async fn start(node_monitor_grace_period: &str) -> Self {
         let (address, directory) = (Address::claim(), directory());
         let keys = Keys::make(directory.path(), address.ip());
         let server = format!("https://{}", address.listen());
@@ -57,7 +58,7 @@ impl Plane {
         let token = plane.keys.token(ADMIN);
         plane.keys.kubeconfig(ADMIN, &plane.server, token);
         plane.ready().await;
-        plane.control().await;
+        plane.control(node_monitor_grace_period).await;
         plane.snapshots().await;
         plane
     }
@@ -84,7 +85,7 @@ impl Plane {
     }
 
     /// Starts controller manager and scheduler.
-    async fn control(&self) {
+    async fn control(&self, node_monitor_grace_period: &str) {
         let user = |name: &str| {
             self.keys
                 .kubeconfig(&name.replace(':', "-"), &self.server, self.keys.token(name))
@@ -95,8 +96,7 @@ impl Plane {
             // Pods and nodes have no network and no cloud provider.
             "--controllers=*,-nodeipam,-route,-service,-cloud-node-lifecycle",
             "--use-service-account-credentials",
-            // Nodes have no kubelet that sends heartbeats.
-            "--node-monitor-grace-period=24h",
+            &format!("--node-monitor-grace-period={node_monitor_grace_period}"),
             "--kube-api-qps=200",
             "--kube-api-burst=400",
             &format!("--kubeconfig={}", user("system:kube-controller-manager")),

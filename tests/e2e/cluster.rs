@@ -39,12 +39,18 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a cluster, and waits until the driver is registered.
+    /// Starts a cluster, and waits until the driver is registered. No node becomes not ready on a busy machine.
     pub(crate) async fn start() -> Self {
+        Self::start_with("24h").await
+    }
+
+    /// As [`Self::start`], with this node monitor grace period.
+    pub(crate) async fn start_with(node_monitor_grace_period: &str) -> Self {
         let directory = directory();
         network::up().await;
         worker::prepare(&directory).await;
-        let (plane, archives, cloud) = tokio::join!(Plane::start(), images::pack(), cloud(&directory));
+        let plane = Plane::start(node_monitor_grace_period);
+        let (plane, archives, cloud) = tokio::join!(plane, images::pack(), cloud(&directory));
         let mut proxies = JoinSet::new();
         // Pods need no other service.
         for proxy in [

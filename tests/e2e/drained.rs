@@ -11,7 +11,7 @@ use crate::cloud;
 use crate::cluster::INSTANCE;
 use crate::install;
 use crate::keep::{self, CLAIM};
-use crate::path::{cluster_scoped, core, grouped};
+use crate::path::{core, grouped};
 use crate::plane::NAMESPACE;
 use crate::scene::Scene;
 use crate::wait::until;
@@ -47,27 +47,19 @@ pub(crate) async fn its_pod_starts_elsewhere(scene: &Scene<'_>) {
 async fn start_elsewhere(scene: &Scene<'_>, second: &Worker, hook: bool) -> Option<Duration> {
     let first = &scene.cluster.worker;
     release(scene, hook).await;
-    let node = |worker: &Worker| cluster_scoped(&format!("nodes/{}", worker.name));
-    let cordon = |is: bool| json!({"spec": {"unschedulable": is}});
-    scene.api.change(&node(first), &cordon(true)).await;
-    let sets = grouped("apps", &scene.name, "statefulsets");
-    scene.api.create(&sets, &keep::stateful_set()).await;
-    let pod = scene.running("db-0").await;
-    assert_eq!(pod["spec"]["nodeName"], second.name);
-    scene.api.change(&node(first), &cordon(false)).await;
-    scene.sh("db-0", "echo written > /data/file && sync").await;
+    let pod = run_on(scene, second).await;
 
     let begin = Instant::now();
     let taint = json!({"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"});
     let drain = json!({"spec": {"unschedulable": true, "taints": [taint]}});
-    scene.api.change(&node(second), &drain).await;
+    scene.api.change(&second.path(), &drain).await;
     end(scene, &scene.path("pods", "db-0"), &pod).await;
     // The pod of the driver ends last, as in a graceful shutdown of the node.
     let plugin = plugin(scene, second).await;
     let path = core(NAMESPACE, &format!("pods/{}", text(&plugin, "/metadata/name")));
     end(scene, &path, &plugin).await;
     second.off().await;
-    scene.api.delete(&node(second)).await;
+    scene.api.delete(&second.path()).await;
     println!("{:.1?}: the node is off", begin.elapsed());
 
     let starts = async {
@@ -78,6 +70,27 @@ async fn start_elsewhere(scene: &Scene<'_>, second: &Worker, hook: bool) -> Opti
     second.on().await;
     second.ready(&scene.cluster.plane).await;
     install::registered(scene.cluster, second.name).await;
+    remove_from(scene, second).await;
+    took
+}
+
+/// Creates the StatefulSet, whose pod runs on the second node, and writes to its volume.
+pub(crate) async fn run_on(scene: &Scene<'_>, second: &Worker) -> Value {
+    let first = scene.cluster.worker.path();
+    let cordon = |is: bool| json!({"spec": {"unschedulable": is}});
+    scene.api.change(&first, &cordon(true)).await;
+    let sets = grouped("apps", &scene.name, "statefulsets");
+    scene.api.create(&sets, &keep::stateful_set()).await;
+    let pod = scene.running("db-0").await;
+    assert_eq!(pod["spec"]["nodeName"], second.name);
+    scene.api.change(&first, &cordon(false)).await;
+    scene.sh("db-0", "echo written > /data/file && sync").await;
+    pod
+}
+
+/// Asserts that the pod and its volume are on the first node, deletes them, and waits until the second node has unmounted
+/// what was mounted before it was off.
+pub(crate) async fn remove_from(scene: &Scene<'_>, second: &Worker) {
     scene.running("db-0").await;
     assert_eq!(scene.sh("db-0", "cat /data/file").await, "written");
     let volume = scene.bound(CLAIM).await;
@@ -88,7 +101,6 @@ async fn start_elsewhere(scene: &Scene<'_>, second: &Worker, hook: bool) -> Opti
         (!second.mounts().contains("kubernetes.io/csi")).then_some(())
     })
     .await;
-    took
 }
 
 /// Upgrades the release with or without the hook.

@@ -2,7 +2,7 @@
 //! and pods use volumes, which are loop devices of the fake cloud.
 //!
 //! All scenarios share one cluster. Disruptive scenarios run after the others, one at a time. With the argument `stay`
-//! the cluster runs until Ctrl-C for interactive use, with `figure` it is measured, and with `upstream` Kubernetes'
+//! the cluster runs until Ctrl-C for interactive use, with `figure` or `fencing` it is measured, and with `upstream` Kubernetes'
 //! storage suite runs on it. Requires root, and the programs that `scripts/setup cluster` installs.
 
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
@@ -68,6 +68,7 @@ mod worker;
 
 mod disturb;
 mod drained;
+mod fenced;
 mod keep;
 mod moved;
 mod share;
@@ -81,6 +82,7 @@ fn main() -> std::process::ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some(stay::WORD) => return stay::run(),
         Some(figure::WORD) => return figure::run(),
+        Some(fenced::WORD) => return fenced::run(),
         Some(upstream::WORD) => return upstream::run(),
         _ => {}
     }
@@ -103,6 +105,7 @@ fn main() -> std::process::ExitCode {
         "killed" => disturb::killed_during_stage,
         "moved" => moved::to_another_node,
         "drained" => drained::its_pod_starts_elsewhere,
+        "fenced" => fenced::its_pod_starts_elsewhere,
         "uninstalled" => disturb::uninstalled,
     ];
     suite::run(vec![together, alone])

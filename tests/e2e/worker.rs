@@ -97,7 +97,7 @@ impl Worker {
 
     /// Waits until the node is ready for pods.
     pub(crate) async fn ready(&self, plane: &Plane) {
-        let node = path::cluster_scoped(&format!("nodes/{}", self.name));
+        let node = self.path();
         until("the node is ready", async || {
             for (what, process) in [("containerd", &self.containerd), ("kubelet", &self.kubelet)] {
                 let mut process = process.lock().await;
@@ -109,6 +109,11 @@ impl Worker {
             ready.any(|c| c["status"] == "True").then_some(())
         })
         .await;
+    }
+
+    /// The API path of its Node.
+    pub(crate) fn path(&self) -> String {
+        path::cluster_scoped(&format!("nodes/{}", self.name))
     }
 
     /// Imports the images of an archive.
@@ -145,6 +150,18 @@ impl Worker {
         let mut kubelet = self.kubelet.lock().await;
         kubelet.signal(Signal::SIGKILL);
         until("kubelet has ended", async || kubelet.is_over().then_some(())).await;
+    }
+
+    /// Kills kubelet and all containers, and unmounts all volumes, as if the machine was switched off.
+    pub(crate) async fn power_off(&self) {
+        self.off().await;
+        let script = format!(
+            "ctr() {{ command ctr --address {SOCKET} --namespace k8s.io \"$@\"; }}
+             for task in $(ctr tasks list --quiet); do ctr tasks kill --all --signal SIGKILL $task || true; done
+             awk '$5 ~ /kubernetes.io.csi/ {{ print $5 }}' /proc/self/mountinfo | sort --reverse | xargs --no-run-if-empty \
+                 --max-args=1 umount --lazy"
+        );
+        succeed(self.environment.program("bash").args(["-c", &script])).await;
     }
 
     /// Starts kubelet again.

@@ -71,6 +71,7 @@ fn only_containers_that_call_the_api_server_mount_the_token() {
         "--instance-types-config-map=",
         "--events",
         "--startup-taint=",
+        "--fencing",
         "--http-authorization=token-review",
     ];
     let objects = all();

@@ -115,7 +115,8 @@ fn condition(row: &Row, minimal: &[Row]) -> &'static str {
     match (role.as_str(), resource.as_str()) {
         ("driver", "csinodes.storage.k8s.io") => "`instanceTypes.publish`, `events.enabled` or `startupTaint.enabled`",
         ("driver", "events.events.k8s.io") => "`events.enabled`",
-        ("driver", "nodes") if verbs.contains("patch") => "`startupTaint.enabled`",
+        ("driver", "nodes") if verbs.contains("patch") => "`startupTaint.enabled` or `controller.fencing.enabled`",
+        ("driver", "pods") => "`controller.fencing.enabled`",
         ("driver", "nodes") => "`instanceTypes.publish`",
         ("node", _) => "`node.waitForVolumeDetach.enabled`",
         (_, "configmaps") => "`instanceTypes.publish`; restricted to one name",

@@ -13,6 +13,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("cluster", &["model", "base"]),
     ("disk", &["ecs", "model", "base"]),
     ("node", &["linux", "model", "base"]),
+    ("fencing", &["disk", "cluster", "model", "base"]),
     ("csi", &["disk", "node", "cluster", "model", "base"]),
     // Log lines, metrics, histories and traces, from the spans of calls in csi.
     ("telemetry", &["ecs", "csi", "model", "base"]),
@@ -47,6 +48,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "disk",
             "node",
             "csi",
+            "fencing",
             "ops",
             "telemetry",
             "http",

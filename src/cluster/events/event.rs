@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType};
 
-use crate::cluster::nodes::Nodes;
+use crate::cluster::nodes::{Nodes, OUT_OF_SERVICE};
 use crate::model::{DiskId, InstanceId};
 
 /// Maximum length of a note in bytes (events.k8s.io/v1).
@@ -58,6 +58,10 @@ pub enum Cause {
     },
     /// A node has reached its attach limit.
     AttachLimitExceeded { node: InstanceId, reasons: String },
+    /// A node was marked as out of service.
+    Fenced { node: InstanceId, reason: String },
+    /// The mark was removed.
+    Unfenced { node: InstanceId },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +77,8 @@ impl Cause {
             Self::OutOfStock { .. } => "DiskOutOfStock",
             Self::InUseElsewhere { .. } => "DiskInUseElsewhere",
             Self::AttachLimitExceeded { .. } => "NodeAttachLimitExceeded",
+            Self::Fenced { .. } => "NodeOutOfService",
+            Self::Unfenced { .. } => "NodeInService",
         }
     }
 
@@ -86,6 +92,14 @@ impl Cause {
                      from a node. Delete the pod that uses it there, or fence the node if it is dead"
                 )
             }
+            Self::Fenced { reason, .. } => format!(
+                "{reason}: its pods are deleted, and its volumes detached (taint {OUT_OF_SERVICE}). The taint is removed \
+                 when the instance runs again and the node is ready"
+            ),
+            Self::Unfenced { .. } => format!(
+                "the instance runs again, the node is ready, and none of its earlier pods remains: the taint {OUT_OF_SERVICE} \
+                 is removed"
+            ),
         }
     }
 }
@@ -102,9 +116,13 @@ impl ClusterEvent {
             }
             // The claim's pod has the event FailedAttachVolume.
             Cause::AttachLimitExceeded { node, .. } => ("AttachVolume", machine(node), claim),
+            Cause::Fenced { node, .. } | Cause::Unfenced { node } => ("FenceNode", machine(node), None),
         };
         let event = Event {
-            type_: EventType::Warning,
+            type_: match self.cause {
+                Cause::Unfenced { .. } => EventType::Normal,
+                _ => EventType::Warning,
+            },
             reason: self.cause.reason().to_owned(),
             note: Some(cut(self.cause.message(nodes))),
             action: action.to_owned(),

@@ -11,10 +11,12 @@ use crate::model::{Disk, DiskHealth, DiskId, Failure, Snapshot, SnapshotId, Tags
 
 mod health;
 mod instance_types;
+mod instances;
 mod list;
 
 pub use health::{HealthIssue, Severity, UnhealthyVolume, health_issues};
 pub use instance_types::InstanceTypeCatalog;
+pub use instances::{InstanceStates, Instances};
 pub use list::{Cursor, InvalidCursor};
 
 #[derive(Debug)]

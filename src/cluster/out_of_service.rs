@@ -1,0 +1,121 @@
+//! The out-of-service taint of a node that is down, with the name of the driver as its value: that of an administrator
+//! is never changed.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{ApiResource, ListParams};
+use kube::core::Object;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::list::list_selected;
+use super::nodes::{Member, OUT_OF_SERVICE, Taint, is_ready};
+use super::taint::change;
+use super::{Cluster, Result};
+use crate::model::DriverName;
+
+/// Sets the taint, unless the Node was replaced, is ready, or has the taint already, or `valid_until` has passed: each
+/// is verified with the version of the Node that is changed. Returns whether it was set.
+pub async fn add(cluster: &Cluster, member: &Member, driver: &DriverName, valid_until: Instant) -> Result<bool> {
+    let step = format!("set the taint {OUT_OF_SERVICE} on Node {}", member.node);
+    change(cluster, &member.node, &step, |node| {
+        let mut taints = node.spec.taints.clone();
+        let is_same = node.metadata.uid.as_ref() == Some(&member.uid);
+        let is_tainted = taints.iter().any(|taint| taint.key == OUT_OF_SERVICE);
+        taints.push(Taint {
+            key: OUT_OF_SERVICE.to_owned(),
+            value: driver.to_string(),
+            rest: [("effect".to_owned(), json!("NoExecute"))].into_iter().collect(),
+        });
+        (is_same && !is_tainted && !is_ready(node) && Instant::now() < valid_until).then_some(taints)
+    })
+    .await
+}
+
+/// Removes the driver's taint from a Node that is ready. Returns whether it was removed.
+pub async fn remove(cluster: &Cluster, member: &Member, driver: &DriverName) -> Result<bool> {
+    let step = format!("remove the taint {OUT_OF_SERVICE} from Node {}", member.node);
+    change(cluster, &member.node, &step, |node| {
+        let is_same = node.metadata.uid.as_ref() == Some(&member.uid);
+        let is_own = |taint: &Taint| taint.key == OUT_OF_SERVICE && taint.value == driver.as_str();
+        let others = node.spec.taints.iter().filter(|taint| !is_own(taint));
+        (is_same && is_ready(node)).then(|| others.cloned().collect())
+    })
+    .await
+}
+
+/// A Pod with only the fields that are read.
+type PartialPod = Object<PodSpec, IgnoredAny>;
+
+#[derive(Debug, Clone, Deserialize)]
+struct PodSpec {
+    #[serde(default)]
+    tolerations: Vec<Toleration>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Toleration {
+    key: String,
+    operator: String,
+    value: String,
+    effect: String,
+}
+
+/// Whether the node has pods that its taint removes and has not removed yet.
+pub async fn has_evicted_pods(cluster: &Cluster, member: &Member, driver: &DriverName) -> Result<bool> {
+    let api: Api<PartialPod> = Api::all_with(cluster.client(), &ApiResource::erase::<Pod>(&()));
+    let of_node = ListParams::default().fields(&format!("spec.nodeName={}", member.node));
+    let pods = list_selected(&api, "the pods of a node", &of_node).await?;
+    Ok(pods.iter().any(|pod| is_evicted(pod, driver)))
+}
+
+fn is_evicted(pod: &PartialPod, driver: &DriverName) -> bool {
+    let tolerates = |one: &Toleration| {
+        let is_key = one.key == OUT_OF_SERVICE || (one.key.is_empty() && one.operator == "Exists");
+        let is_value = one.operator == "Exists" || one.value == driver.as_str();
+        is_key && is_value && ["", "NoExecute"].contains(&one.effect.as_str())
+    };
+    pod.metadata.deletion_timestamp.is_some() || !pod.spec.tolerations.iter().any(tolerates)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn pods_without_a_toleration_and_terminating_pods_are_evicted() {
+        let driver = DriverName::default();
+        let pod = |metadata: Value, tolerations: Value| -> PartialPod {
+            let spec = json!({"tolerations": tolerations});
+            serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+        };
+        for (tolerations, expected) in [
+            (json!([]), true),
+            (json!([{"operator": "Exists"}]), false),
+            (json!([{"operator": "Exists", "effect": "NoSchedule"}]), true),
+            (
+                json!([{"key": OUT_OF_SERVICE, "operator": "Exists", "effect": "NoExecute"}]),
+                false,
+            ),
+            (json!([{"key": OUT_OF_SERVICE, "value": driver.as_str()}]), false),
+            (
+                json!([{"key": OUT_OF_SERVICE, "operator": "Equal", "value": "nodeshutdown"}]),
+                true,
+            ),
+            (
+                json!([{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 300}]),
+                true,
+            ),
+        ] {
+            let pod = pod(json!({"name": "p"}), tolerations.clone());
+            assert_eq!(is_evicted(&pod, &driver), expected, "{tolerations}");
+        }
+        let deleted = json!({"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"});
+        assert!(is_evicted(&pod(deleted, json!([{"operator": "Exists"}])), &driver));
+    }
+}
