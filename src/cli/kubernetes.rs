@@ -54,7 +54,7 @@ pub struct FencingArgs {
 
     /// How long the cloud must report the instance as stopped while the node is not ready, at least 5s. At least a
     /// minute for a released instance.
-    #[arg(long, env = "DISKPLUGIN_FENCING_GRACE_PERIOD", default_value = "10s", value_parser = grace_period)]
+    #[arg(long, env = "DISKPLUGIN_FENCING_GRACE_PERIOD", default_value = "5s", value_parser = grace_period)]
     pub fencing_grace_period: Duration,
 
     /// The largest share of the nodes, in percent, that may have the taint at once; at least one node.

@@ -35,8 +35,8 @@ pub(crate) struct Plane {
 }
 
 impl Plane {
-    /// Starts a control plane, and waits until the API server is ready. A node without heartbeats for the grace period is
-    /// not ready.
+    /// Starts a control plane, and waits until the API server is ready. A node without heartbeats for the grace period
+    /// is not ready.
     pub(crate) async fn start(node_monitor_grace_period: &str) -> Self {
         let (address, directory) = (Address::claim(), directory());
         let keys = Keys::make(directory.path(), address.ip());

@@ -84,8 +84,11 @@ impl Cluster {
         cluster
     }
 
-    /// Adds a second node, and waits until the driver is registered on it.
-    pub(crate) async fn grow(&self) -> &Worker {
+    /// The second node, which is added and waited for at the first use.
+    pub(crate) async fn second(&self) -> &Worker {
+        if let Some(second) = self.second.get() {
+            return second;
+        }
         let request = json!({"op": "add", "id": SECOND_INSTANCE, "zone": ZONE, "type": TYPE});
         self.cloud.instance(request).await;
         let directory = &self.worker.directory;

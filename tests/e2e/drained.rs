@@ -28,10 +28,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// and waits for six minutes or until the node is ready again.
 pub(crate) async fn its_pod_starts_elsewhere(scene: &Scene<'_>) {
     let cluster = scene.cluster;
-    let second = match cluster.second.get() {
-        Some(second) => second,
-        None => cluster.grow().await,
-    };
+    let second = cluster.second().await;
     second.set_status_frequency(STATUS_FREQUENCY);
     second.restart_kubelet().await;
     second.ready(&cluster.plane).await;
@@ -88,8 +85,8 @@ pub(crate) async fn run_on(scene: &Scene<'_>, second: &Worker) -> Value {
     pod
 }
 
-/// Asserts that the pod and its volume are on the first node, deletes them, and waits until the second node has unmounted
-/// what was mounted before it was off.
+/// Asserts that the pod and its volume are on the first node, deletes them, and waits until the second node has
+/// unmounted what was mounted before it was off.
 pub(crate) async fn remove_from(scene: &Scene<'_>, second: &Worker) {
     scene.running("db-0").await;
     assert_eq!(scene.sh("db-0", "cat /data/file").await, "written");

@@ -21,8 +21,8 @@ pub(crate) const WORD: &str = "fencing";
 /// The default of kube-controller-manager 1.32 and later.
 const NODE_MONITOR_GRACE_PERIOD: &str = "50s";
 
-/// How long the measurement without fencing waits: longer than the six minutes after which Kubernetes detaches volumes of
-/// pods that were deleted by force.
+/// How long the measurement without fencing waits: longer than the six minutes after which Kubernetes detaches volumes
+/// of pods that were deleted by force.
 const WITHOUT: Duration = Duration::from_secs(420);
 
 pub(crate) fn run() -> ExitCode {
@@ -33,7 +33,7 @@ pub(crate) fn run() -> ExitCode {
 
 async fn measure() {
     let cluster = Cluster::start_with(NODE_MONITOR_GRACE_PERIOD).await;
-    let second = cluster.grow().await;
+    let second = cluster.second().await;
     let scene = Scene::open(&cluster, WORD).await;
     println!("seconds from the failure of a node, whose instance is stopped, with a node monitor grace period of");
     println!("{NODE_MONITOR_GRACE_PERIOD}:");
@@ -65,10 +65,7 @@ async fn measure() {
 /// The pod and its volume leave a node that is not ready and whose instance is stopped, and the node is used again.
 pub(crate) async fn its_pod_starts_elsewhere(scene: &Scene<'_>) {
     let cluster = scene.cluster;
-    let second = match cluster.second.get() {
-        Some(second) => second,
-        None => cluster.grow().await,
-    };
+    let second = cluster.second().await;
     run_on(scene, second).await;
     let begin = fail(scene, second).await;
     // As Kubernetes does after the grace period, which is long in this cluster.

@@ -13,7 +13,7 @@ const HOST: &str = "kubernetes.io/hostname";
 /// A StatefulSet moves to a second node and back: its disk is detached and attached each time, with its content.
 pub(crate) async fn to_another_node(scene: &Scene<'_>) {
     let first = &scene.cluster.worker;
-    let second = scene.cluster.grow().await;
+    let second = scene.cluster.second().await;
     let sets = grouped("apps", &scene.name, "statefulsets");
     let mut set = keep::stateful_set();
     set["spec"]["template"]["spec"]["nodeSelector"] = json!({HOST: first.name});

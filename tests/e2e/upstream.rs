@@ -76,7 +76,7 @@ pub(crate) fn run() -> ExitCode {
     let (plan, report) = runtime.expect("a runtime can be built").block_on(async {
         let cluster = Cluster::start().await;
         // Some specs move a pod.
-        cluster.grow().await;
+        cluster.second().await;
         let plan = Plan::read();
         let start = prepare(&cluster, &plan, &focus(&plan, &names)).await;
         let mut ginkgo = start.command().spawn().expect("ginkgo was built");

@@ -7,7 +7,7 @@ use super::*;
 const LAG: u64 = 3;
 /// The time from the start of an instance to the first write of a pod: the kernel, kubelet and the mount.
 const BOOT: u64 = 10;
-const GRACE: u64 = 10;
+const GRACE: u64 = 5;
 const NODES: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,8 +210,8 @@ fn stopped_instances_are_due_after_the_grace_period_and_released_ones_after_a_mi
     let stopped = |second| (second, Some(Stopped));
     let missing = |second| (second, None);
     assert_eq!(due_after(&[stopped(0)]), 0);
-    assert_eq!(due_after(&[stopped(0), stopped(9)]), 0);
-    assert_eq!(due_after(&[stopped(0), stopped(10)]), 1);
+    assert_eq!(due_after(&[stopped(0), stopped(4)]), 0);
+    assert_eq!(due_after(&[stopped(0), stopped(5)]), 1);
     assert_eq!(due_after(&[missing(0), missing(10), missing(59)]), 0);
     assert_eq!(due_after(&[missing(0), missing(10), missing(60)]), 1);
     assert_eq!(due_after(&[stopped(0), missing(1), missing(60)]), 0);
