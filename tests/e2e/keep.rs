@@ -119,7 +119,7 @@ async fn scale(scene: &Scene<'_>, replicas: u64) {
 }
 
 /// Takes a snapshot of the claim, and waits until it is ready.
-async fn snapshot(scene: &Scene<'_>, name: &str, claim: &str) {
+pub(crate) async fn snapshot(scene: &Scene<'_>, name: &str, claim: &str) {
     let path = grouped("snapshot.storage.k8s.io", &scene.name, "volumesnapshots");
     let snapshot = json!({
         "apiVersion": "snapshot.storage.k8s.io/v1",

@@ -2,8 +2,8 @@
 //! and pods use volumes, which are loop devices of the fake cloud.
 //!
 //! All scenarios share one cluster. Disruptive scenarios run after the others, one at a time. With the argument `stay`
-//! the cluster runs until Ctrl-C for interactive use, with `figure` or `fencing` it is measured, and with `upstream` Kubernetes'
-//! storage suite runs on it. Requires root, and the programs that `scripts/setup cluster` installs.
+//! the cluster runs until Ctrl-C for interactive use, with `figure` or `fencing` it is measured, and with `upstream`
+//! Kubernetes' storage suite runs on it. Requires root, and the programs that `scripts/setup cluster` installs.
 
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -94,6 +94,7 @@ fn main() -> std::process::ExitCode {
         "group" => share::group,
         "two-pods" => share::two_pods,
         "once" => share::once,
+        "readers" => share::readers,
     ];
     let alone = suite::scenarios![
         // Its pod is in the namespace of the release, whose pods the tutorial lists.

@@ -2,6 +2,9 @@
 
 use serde_json::json;
 
+use crate::keep::snapshot;
+use crate::namespace::claim;
+use crate::path::{grouped, storage};
 use crate::scene::Scene;
 
 /// A pod with a read-only volume can read it and cannot write to it.
@@ -65,4 +68,39 @@ pub(crate) async fn once(scene: &Scene<'_>) {
     assert_eq!(scene.sh("two", "cat /data/file").await, "from one");
     scene.end("two").await;
     scene.close(&["data"]).await;
+}
+
+/// A snapshot of a mounted ext4, whose journal is not replayed, is restored for readers. Both run on one node: the nodes
+/// of this cluster share a kernel, in which a second mount namespace may not use the device.
+pub(crate) async fn readers(scene: &Scene<'_>) {
+    scene.want("data", "disk").await;
+    scene.start("writer", &["data"]).await;
+    let script = "echo kept > /data/file && sync -f /data && echo more > /data/more && sync -f /data";
+    scene.sh("writer", script).await;
+    snapshot(scene, "cut", "data").await;
+    let class = json!({
+        "metadata": {"name": "readers"},
+        "provisioner": "diskplugin.csi.example",
+        "parameters": {"type": "cloud_essd", "multiAttach": "true"},
+        "mountOptions": ["noload"],
+    });
+    scene.api.create(&storage("storageclasses"), &class).await;
+    let mut copy = claim("copy", "readers");
+    copy["spec"]["accessModes"] = json!(["ReadOnlyMany"]);
+    copy["spec"]["dataSource"] =
+        json!({"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "cut"});
+    scene.make("persistentvolumeclaims", &copy).await;
+    for pod in ["one", "two"] {
+        scene.start(pod, &["copy"]).await;
+        assert_eq!(scene.sh(pod, "cat /copy/file").await, "kept");
+        let written = scene.try_sh(pod, "echo more >> /copy/file").await;
+        assert!(written.stderr.contains("Read-only file system"), "{written:?}");
+    }
+    for pod in ["writer", "one", "two"] {
+        scene.end(pod).await;
+    }
+    let cut = grouped("snapshot.storage.k8s.io", &scene.name, "volumesnapshots/cut");
+    scene.api.delete(&cut).await;
+    scene.close(&["copy", "data"]).await;
+    scene.api.delete(&storage("storageclasses/readers")).await;
 }

@@ -69,6 +69,8 @@ fn publication_locks(wanted: &PublishRequest) -> Vec<(String, Mode)> {
         }
         NodeAccess::MultiNodeSingleWriter => vec![(users, Shared), (writers, Exclusive)],
         NodeAccess::MultiNode => vec![(users, Shared), (writers, Shared)],
+        // Publications are read-only.
+        NodeAccess::MultiNodeReaders => vec![(users, Shared)],
     }
 }
 

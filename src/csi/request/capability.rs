@@ -37,6 +37,7 @@ impl Capability {
             | Mode::SingleNodeSingleWriter
             | Mode::SingleNodeMultiWriter => NodeAccess::SingleNode,
             Mode::MultiNodeSingleWriter => NodeAccess::MultiNodeSingleWriter,
+            Mode::MultiNodeReaderOnly if self.access != Access::Block => NodeAccess::MultiNodeReaders,
             Mode::MultiNodeReaderOnly | Mode::MultiNodeMultiWriter => NodeAccess::MultiNode,
         }
     }
@@ -74,6 +75,13 @@ pub(super) fn at_least_one(given: &[VolumeCapability]) -> Result<Vec<Capability>
     all(given)
 }
 
+/// Whether a volume with these capabilities can only be read, so that it needs content when it is created.
+pub(super) fn for_readers_only(capabilities: &[Capability]) -> bool {
+    capabilities
+        .iter()
+        .any(|one| one.node_access() == NodeAccess::MultiNodeReaders)
+}
+
 /// Checks the capabilities against a disk that can be attached to several nodes (`shareable`) or to one.
 pub(crate) fn fit(capabilities: &[Capability], shareable: bool) -> Result<()> {
     let shared = capabilities.iter().find(|c| c.node_access() != NodeAccess::SingleNode);
@@ -105,14 +113,17 @@ fn parse(field: String, given: &VolumeCapability) -> Result<Capability> {
         }
     };
     let capability = Capability { field, access, mode };
-    // The cloud supports multi-attach only for block access (ECS, multi-attach). Read-only mounts too: a writer could
-    // be added later, and mounting an unclean filesystem writes to it.
-    if capability.node_access() != NodeAccess::SingleNode && capability.access != Access::Block {
+    // Several nodes may only read a filesystem: their devices are read-only, so that no mount replays its journal.
+    let is_shareable = matches!(
+        capability.node_access(),
+        NodeAccess::SingleNode | NodeAccess::MultiNodeReaders
+    );
+    if !is_shareable && capability.access != Access::Block {
         return Err(unsupported_mode(
             &capability.field,
             mode,
-            "is not supported for filesystems: ext4, ext3, xfs and btrfs corrupt data or return stale data if several \
-             nodes mount them; use volumeMode Block, or ReadWriteOnce",
+            "is not supported for filesystems: ext4, ext3, xfs and btrfs corrupt data if several nodes write to them; use \
+             volumeMode Block, ReadWriteOnce, or ReadOnlyMany for the content of a snapshot",
         ));
     }
     Ok(capability)
@@ -163,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn block_volumes_support_every_mode_and_filesystems_single_node_modes() {
+    fn block_volumes_support_every_mode_and_filesystems_one_node_or_readers() {
         let block = || Some(AccessType::Block(BlockVolume {}));
         for (mode, read_only, many) in [
             (Mode::SingleNodeWriter, false, false),
@@ -180,7 +191,7 @@ mod tests {
             assert!(fit(std::slice::from_ref(&checked), true).is_ok());
             assert_eq!(fit(&[checked], false).is_ok(), !many, "{mode:?}");
             match required(Some(&capability(mount("", &[]), Some(mode)))) {
-                Ok(_) => assert!(!many, "{mode:?}"),
+                Ok(mounted) => assert_eq!(many, for_readers_only(&[mounted]), "{mode:?}"),
                 Err(refused) => {
                     let text = refused.to_string();
                     assert!(many && text.contains(mode.as_str_name()), "{text}");

@@ -24,6 +24,8 @@ pub enum NodeAccess {
     SingleNode,
     MultiNodeSingleWriter,
     MultiNode,
+    /// Readers of a filesystem, which becomes stale or corrupt for them if another node writes.
+    MultiNodeReaders,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +112,10 @@ impl Publisher {
         match writer {
             Some(holder) if wanted.access == NodeAccess::MultiNodeSingleWriter && !wanted.read_only => {
                 let why = format!(" writable: node {holder} may write to it, and the access mode is for one writer");
+                Err(target.cannot_attach(Failure::WriterConflict, &why, None))
+            }
+            Some(holder) if wanted.access == NodeAccess::MultiNodeReaders => {
+                let why = format!(" for readers of its filesystem: node {holder} may write to it");
                 Err(target.cannot_attach(Failure::WriterConflict, &why, None))
             }
             _ => Ok(()),

@@ -130,7 +130,7 @@ failures! {
         "the disk is the system disk of an instance, and only data disks can be volumes",
         "create a snapshot of the disk and restore it to a volume";
     WriterConflict "WRITER_CONFLICT" FailedPrecondition
-        "another node may write to the shared disk, but the access mode allows a single writer",
+        "another node may write to the shared disk, but the access mode allows a single writer, or only readers",
         "publish the volume read-only, or unpublish it from the other node";
     CoolingPeriod "COOLING_PERIOD" FailedPrecondition [CoolingPeriod]
         "the disk was modified recently, and the cloud requires an interval between modifications",

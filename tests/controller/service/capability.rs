@@ -63,10 +63,13 @@ async fn multi_node_modes_are_rejected_for_filesystems_and_single_node_disks() {
     let volume = stage.volume("pvc-1").await;
     let is_multi = |(mode, _): &(Mode, bool)| mode.as_str_name().starts_with("MULTI");
     for (mode, _) in modes().into_iter().filter(is_multi) {
-        for (access, reason) in [
-            (mount().access_type, "volumeMode Block"),
-            (block().access_type, "multiAttach"),
-        ] {
+        let is_for_readers = mode == Mode::MultiNodeReaderOnly;
+        let mounted = if is_for_readers {
+            "multiAttach"
+        } else {
+            "volumeMode Block"
+        };
+        for (access, reason) in [(mount().access_type, mounted), (block().access_type, "multiAttach")] {
             let new = CreateVolumeRequest {
                 volume_capabilities: vec![capability(mode, access.clone())],
                 ..new_volume("pvc-2")
@@ -80,6 +83,22 @@ async fn multi_node_modes_are_rejected_for_filesystems_and_single_node_disks() {
             assert_eq!(stage.calls("AttachDisk"), 0);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filesystem_for_readers_on_several_nodes_has_content() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    stage.publish(&volume, NODE).await.unwrap();
+    let snapshot = stage.snapshot("snapshot-1", &volume).await.unwrap().snapshot_id;
+    let mut request = CreateVolumeRequest {
+        volume_capabilities: vec![capability(Mode::MultiNodeReaderOnly, mount().access_type)],
+        ..of_class("pvc-2", &[("type", "cloud_essd"), ("multiAttach", "true")])
+    };
+    let blank = stage.create(request.clone()).await;
+    assert_error(blank, Code::InvalidArgument, &["volume_content_source", "snapshot"]);
+    request.volume_content_source = Some(from_snapshot(&snapshot));
+    stage.create(request).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

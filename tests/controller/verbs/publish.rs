@@ -106,6 +106,24 @@ async fn multi_node_single_writer_rejects_a_second_writer_and_accepts_readers() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn readers_of_a_filesystem_share_a_disk_that_no_node_writes() {
+    let setup = Setup::with_multi_attach_nodes(4, &[]);
+    let disk = setup.multi_attach_disk().await;
+    let reader = |n| PublishRequest {
+        access: NodeAccess::MultiNodeReaders,
+        read_only: true,
+        ..multi_node(&disk, &node(n))
+    };
+    for n in [0, 1] {
+        setup.publish(&reader(n)).await.unwrap();
+    }
+    setup.publish(&multi_node(&disk, &node(2))).await.unwrap();
+    let error = setup.restarted().publish(&reader(3)).await.unwrap_err();
+    assert_failure(&error, Failure::WriterConflict);
+    assert_names(&error, &[&format!("node {} may write", node(2))]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unmanaged_disk_can_be_attached_and_detached_but_not_deleted() {
     let setup = Setup::new(&[]);
     let disk = setup.unmanaged_disk(Tags::new()).await;
