@@ -48,7 +48,7 @@ pub(super) fn explain(claim: &Claim, manifests: &[Manifest], settings: &ExplainS
     let namespace = claim.metadata.namespace.as_deref().unwrap_or("default");
     let request = CreateVolumeRequest {
         parameters: metadata(&claim.metadata.name, namespace),
-        volume_content_source: source(spec).map(|source| VolumeContentSource { r#type: Some(source) }),
+        volume_content_source: source(spec),
         mutable_parameters: attributes(spec, class, manifests, to),
         volume_capabilities: capabilities(spec, class, settings, to),
         capacity_range: Some(size(spec, settings, to)),
@@ -87,17 +87,18 @@ fn find_class<'a>(claim: &Claim, manifests: &'a [Manifest]) -> Result<&'a Class,
 
 /// A source with an ID that the driver accepts: that of the object is known only in the cluster. None if a volume
 /// populator fills the volume.
-fn source(spec: &ClaimSpec) -> Option<Type> {
+fn source(spec: &ClaimSpec) -> Option<VolumeContentSource> {
     let source = spec.data_source.as_ref().or(spec.data_source_ref.as_ref())?;
-    match (source.api_group.as_deref().unwrap_or_default(), &*source.kind) {
-        ("snapshot.storage.k8s.io", "VolumeSnapshot") => Some(Type::Snapshot(SnapshotSource {
+    let source = match (source.api_group.as_deref().unwrap_or_default(), &*source.kind) {
+        ("snapshot.storage.k8s.io", "VolumeSnapshot") => Type::Snapshot(SnapshotSource {
             snapshot_id: "s-source".to_owned(),
-        })),
-        ("", "PersistentVolumeClaim") => Some(Type::Volume(VolumeSource {
+        }),
+        ("", "PersistentVolumeClaim") => Type::Volume(VolumeSource {
             volume_id: "d-source".to_owned(),
-        })),
-        _ => None,
-    }
+        }),
+        _ => return None,
+    };
+    Some(VolumeContentSource { r#type: Some(source) })
 }
 
 /// The requested size. Kubernetes rejects a claim without one.
@@ -159,6 +160,7 @@ fn capabilities(
         let capability = capability(*mode, is_block);
         let request = CreateVolumeRequest {
             volume_capabilities: vec![capability.clone()],
+            volume_content_source: source(spec),
             ..create_volume(settings.size)
         };
         match new_disk(&request, &parameters, settings) {
