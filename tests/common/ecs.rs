@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use diskplugin::base::{Deadline, SystemClock};
+use diskplugin::base::{Clock, Deadline, SystemClock};
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, InstanceId, Tags, tag};
 use ecs::credential::Credentials;
 use ecs::sign::Scheme;
@@ -13,12 +13,17 @@ use super::fake::{Fake, KEY, SECRET, ZONE};
 
 /// A client with the access key of the fake cloud.
 pub(crate) fn client(fake: &Fake) -> Client {
+    client_at(&fake.url, Scheme::V1, Arc::new(SystemClock))
+}
+
+/// The same over HTTP at this URL.
+pub(crate) fn client_at(url: &str, scheme: Scheme, clock: Arc<dyn Clock>) -> Client {
     let client = Client::new(Settings {
-        server: fake.url.parse().expect("an endpoint"),
+        server: url.parse().expect("an endpoint"),
         region: "cn-beijing".parse().expect("a region"),
-        scheme: Scheme::V1,
+        scheme,
         credentials: Arc::new(Credentials::new(KEY, SECRET)),
-        clock: ServerClock::new(Arc::new(SystemClock)),
+        clock: ServerClock::new(clock),
     });
     client.expect("HTTP needs no certificates")
 }

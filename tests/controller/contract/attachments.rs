@@ -2,20 +2,7 @@
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    an_attached_disk_has_its_instance_until_it_is_detached,
-    disks_are_listed_by_instance,
-    a_disk_in_use_elsewhere_is_a_conflict,
-    a_second_attach_of_a_disk_is_rejected,
-    one_instance_runs_one_attach_or_detach_at_a_time,
-    a_permitted_instance_attaches_in_parallel,
-    detaching_a_detached_disk_is_a_conflict_or_not_found,
-    unknown_disks_and_instances_are_distinguished,
-    a_disk_of_another_zone_is_rejected,
-    an_instance_at_its_attach_limit_is_a_quota_error,
-);
-
-pub(crate) async fn an_attached_disk_has_its_instance_until_it_is_detached(ecs: &Client, world: &World) {
+contract!(an_attached_disk_has_its_instance_until_it_is_detached, |ecs, world| {
     world.configure(json!({"delays": {"attach": "2s", "detach": "2s"}}));
     let disk = create_essd(ecs, "held").await;
     attach(ecs, &disk, "i-one").await.unwrap();
@@ -31,9 +18,9 @@ pub(crate) async fn an_attached_disk_has_its_instance_until_it_is_detached(ecs: 
     assert!(row.is_attached_to(&node("i-one")));
     world.pass(2);
     assert!(described(ecs, &disk).await.unwrap().is_free());
-}
+});
 
-pub(crate) async fn disks_are_listed_by_instance(ecs: &Client, _: &World) {
+contract!(disks_are_listed_by_instance, |ecs, _| {
     let mine = create_essd(ecs, "mine").await;
     let other = create_essd(ecs, "other").await;
     create_essd(ecs, "free").await;
@@ -44,9 +31,9 @@ pub(crate) async fn disks_are_listed_by_instance(ecs: &Client, _: &World) {
         ..DescribeDisks::default()
     };
     assert_eq!(listed(ecs, &query).await, [mine]);
-}
+});
 
-pub(crate) async fn a_disk_in_use_elsewhere_is_a_conflict(ecs: &Client, world: &World) {
+contract!(a_disk_in_use_elsewhere_is_a_conflict, |ecs, world| {
     let disk = create_essd(ecs, "theirs").await;
     attach(ecs, &disk, "i-one").await.unwrap();
     for alternatives in ["first", "last"] {
@@ -56,9 +43,9 @@ pub(crate) async fn a_disk_in_use_elsewhere_is_a_conflict(ecs: &Client, world: &
     }
     let row = described(ecs, &disk).await.unwrap();
     assert!(row.is_in_use_on(&node("i-one")), "{row}");
-}
+});
 
-pub(crate) async fn a_second_attach_of_a_disk_is_rejected(ecs: &Client, world: &World) {
+contract!(a_second_attach_of_a_disk_is_rejected, |ecs, world| {
     for alternatives in ["first", "last"] {
         world.configure(json!({
             "rules": {"alternatives": alternatives}, "delays": {"attach": "2s"}
@@ -70,9 +57,9 @@ pub(crate) async fn a_second_attach_of_a_disk_is_rejected(ecs: &Client, world: &
             world.pass(2);
         }
     }
-}
+});
 
-pub(crate) async fn one_instance_runs_one_attach_or_detach_at_a_time(ecs: &Client, world: &World) {
+contract!(one_instance_runs_one_attach_or_detach_at_a_time, |ecs, world| {
     for alternatives in ["first", "last"] {
         world.configure(json!({
             "rules": {"alternatives": alternatives}, "delays": {"attach": "2s", "detach": "2s"}
@@ -90,9 +77,9 @@ pub(crate) async fn one_instance_runs_one_attach_or_detach_at_a_time(ecs: &Clien
         detach(ecs, &two, "i-one").await.unwrap();
         world.pass(2);
     }
-}
+});
 
-pub(crate) async fn a_permitted_instance_attaches_in_parallel(ecs: &Client, world: &World) {
+contract!(a_permitted_instance_attaches_in_parallel, |ecs, world| {
     world.configure(json!({"rules": {"serial_attach_detach": false}, "delays": {"attach": "2s"}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     attach(ecs, &one, "i-one").await.unwrap();
@@ -101,9 +88,9 @@ pub(crate) async fn a_permitted_instance_attaches_in_parallel(ecs: &Client, worl
     for disk in [one, two] {
         assert!(described(ecs, &disk).await.unwrap().is_in_use_on(&node("i-one")));
     }
-}
+});
 
-pub(crate) async fn detaching_a_detached_disk_is_a_conflict_or_not_found(ecs: &Client, world: &World) {
+contract!(detaching_a_detached_disk_is_a_conflict_or_not_found, |ecs, world| {
     let disk = create_essd(ecs, "free").await;
     for seed in 0..8 {
         world.configure(json!({"rules": {"alternatives": "seeded"}}));
@@ -111,29 +98,17 @@ pub(crate) async fn detaching_a_detached_disk_is_a_conflict_or_not_found(ecs: &C
         let kind = error.unwrap_err().kind();
         assert!(matches!(kind, Kind::Conflict | Kind::NotFound), "try {seed}: {kind:?}");
     }
-}
+});
 
-pub(crate) async fn unknown_disks_and_instances_are_distinguished(ecs: &Client, _: &World) {
-    let disk = create_essd(ecs, "known").await;
-    let nothing = "d-unknown".parse().unwrap();
-    for (disk, instance, code) in [
-        (&nothing, "i-one", "InvalidDiskId.NotFound"),
-        (&disk, "i-unknown", "InvalidInstanceId.NotFound"),
-    ] {
-        assert_rejected(attach(ecs, disk, instance).await, Kind::NotFound, code);
-        assert_rejected(detach(ecs, disk, instance).await, Kind::NotFound, code);
-    }
-}
-
-pub(crate) async fn a_disk_of_another_zone_is_rejected(ecs: &Client, _: &World) {
+contract!(a_disk_of_another_zone_is_rejected, |ecs, _| {
     let far = essd_with("far", |disk| disk.zone = Some(zone(FAR_ZONE)));
     let disk = create(ecs, &far).await.unwrap();
     let rejected = attach(ecs, &disk, "i-one").await;
     assert_rejected(rejected, Kind::Precondition, "ResourcesNotInSameZone");
     attach(ecs, &disk, "i-far").await.unwrap();
-}
+});
 
-pub(crate) async fn an_instance_at_its_attach_limit_is_a_quota_error(ecs: &Client, world: &World) {
+contract!(an_instance_at_its_attach_limit_is_a_quota_error, |ecs, world| {
     // The system disk counts too.
     world.configure(json!({"rules": {"disk_quantity": 2}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
@@ -144,4 +119,4 @@ pub(crate) async fn an_instance_at_its_attach_limit_is_a_quota_error(ecs: &Clien
         "InstanceDiskLimitExceeded",
     );
     assert!(described(ecs, &two).await.unwrap().is_free());
-}
+});

@@ -2,16 +2,6 @@
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    a_regional_disk_is_created_without_a_zone_and_rejected_with_one,
-    a_level_and_multi_attach_can_be_out_of_stock_in_a_zone,
-    sizes_and_iops_out_of_range_are_rejected_with_the_documented_codes,
-    multi_attach_excludes_bursting_and_requires_a_supporting_category,
-    a_kms_key_must_exist_and_be_enabled_authorized_and_symmetric,
-    default_encryption_encrypts_or_rejects,
-    unset_fields_get_defaults,
-);
-
 /// The error code of the rejected request, which must not have created a disk.
 async fn code(ecs: &Client, world: &World, request: &CreateDisk) -> String {
     let before = world.disks();
@@ -35,7 +25,7 @@ fn auto(name: &str, gib: u32, change: impl FnOnce(&mut CreateDisk)) -> CreateDis
     })
 }
 
-pub(crate) async fn a_regional_disk_is_created_without_a_zone_and_rejected_with_one(ecs: &Client, world: &World) {
+contract!(a_regional_disk_is_created_only_without_a_zone, |ecs, world| {
     let zonal = CreateDisk {
         zone: Some(zone(ZONE)),
         ..regional("zonal")
@@ -52,9 +42,9 @@ pub(crate) async fn a_regional_disk_is_created_without_a_zone_and_rejected_with_
         code(ecs, world, &regional("out-of-stock")).await,
         "OperationDenied.NoStock"
     );
-}
+});
 
-pub(crate) async fn a_level_and_multi_attach_can_be_out_of_stock_in_a_zone(ecs: &Client, world: &World) {
+contract!(a_level_and_multi_attach_can_be_out_of_stock_in_a_zone, |ecs, world| {
     world.configure(json!({"out_of_stock": [format!("{ZONE}/PL0"), format!("{ZONE}/multi-attach")]}));
     let level = essd_with("level", |disk| disk.performance_level = Some(PerformanceLevel::Pl0));
     let shared = essd_with("shared", |disk| disk.multi_attach = true);
@@ -65,9 +55,9 @@ pub(crate) async fn a_level_and_multi_attach_can_be_out_of_stock_in_a_zone(ecs: 
         assert_eq!(code(ecs, world, &request).await, expected, "{request:?}");
     }
     create_essd(ecs, "plain").await;
-}
+});
 
-pub(crate) async fn sizes_and_iops_out_of_range_are_rejected_with_the_documented_codes(ecs: &Client, world: &World) {
+contract!(sizes_and_iops_out_of_range_have_the_documented_codes, |ecs, world| {
     let iops = |name: &str, gib, iops| auto(name, gib, |disk| disk.provisioned_iops = Some(iops));
     let level = essd_with("level", |disk| {
         disk.performance_level = Some(PerformanceLevel::Pl2);
@@ -94,9 +84,9 @@ pub(crate) async fn sizes_and_iops_out_of_range_are_rejected_with_the_documented
     }
     let id = create(ecs, &iops("most", 10, 7000)).await.unwrap();
     assert_eq!(described(ecs, &id).await.unwrap().provisioned_iops, 7000);
-}
+});
 
-pub(crate) async fn multi_attach_excludes_bursting_and_requires_a_supporting_category(ecs: &Client, world: &World) {
+contract!(multi_attach_excludes_bursting_and_some_categories, |ecs, world| {
     let burst = auto("burst", 20, |disk| (disk.multi_attach, disk.bursting) = (true, true));
     let ssd = essd_with("ssd", |disk| {
         (disk.multi_attach, disk.category) = (true, Category::CloudSsd);
@@ -109,7 +99,7 @@ pub(crate) async fn multi_attach_excludes_bursting_and_requires_a_supporting_cat
     }
     let id = create(ecs, &essd_with("shared", |disk| disk.multi_attach = true)).await;
     assert!(described(ecs, &id.unwrap()).await.unwrap().multi_attach);
-}
+});
 
 fn encrypted(name: &str, key: Option<&str>) -> CreateDisk {
     essd_with(name, |disk| {
@@ -117,7 +107,7 @@ fn encrypted(name: &str, key: Option<&str>) -> CreateDisk {
     })
 }
 
-pub(crate) async fn a_kms_key_must_exist_and_be_enabled_authorized_and_symmetric(ecs: &Client, world: &World) {
+contract!(a_kms_key_must_be_enabled_authorized_and_symmetric, |ecs, world| {
     world.configure(json!({"keys": {"missing": ["k-1"], "disabled": ["k-2"],
         "unauthorized": ["k-3"], "asymmetric": ["k-4"]}}));
     for (key, expected) in [
@@ -131,9 +121,9 @@ pub(crate) async fn a_kms_key_must_exist_and_be_enabled_authorized_and_symmetric
     let id = create(ecs, &encrypted("good", Some("k-5"))).await;
     let disk = described(ecs, &id.unwrap()).await.unwrap();
     assert_eq!((disk.encrypted, disk.kms_key.as_deref()), (true, Some("k-5")));
-}
+});
 
-pub(crate) async fn default_encryption_encrypts_or_rejects(ecs: &Client, world: &World) {
+contract!(default_encryption_encrypts_or_rejects, |ecs, world| {
     world.configure(json!({"keys": {"default_encryption": "refuse"}}));
     let rejected = code(ecs, world, &essd("plain")).await;
     assert_eq!(rejected, "InvalidEncrypted.NotMatchDiskDefaultEncryption");
@@ -142,9 +132,9 @@ pub(crate) async fn default_encryption_encrypts_or_rejects(ecs: &Client, world: 
     let id = create_essd(ecs, "upgraded").await;
     let disk = described(ecs, &id).await.unwrap();
     assert!(disk.encrypted && disk.kms_key.is_some());
-}
+});
 
-pub(crate) async fn unset_fields_get_defaults(ecs: &Client, _: &World) {
+contract!(unset_fields_get_defaults_and_others_are_stored, |ecs, _| {
     let id = create(ecs, &encrypted("encrypted", None)).await.unwrap();
     let disk = described(ecs, &id).await.unwrap();
     assert!(disk.kms_key.is_some(), "the id of the service key");
@@ -154,4 +144,13 @@ pub(crate) async fn unset_fields_get_defaults(ecs: &Client, _: &World) {
     let id = create(ecs, &grouped).await.unwrap();
     let group = described(ecs, &id).await.unwrap().resource_group;
     assert_eq!(group.as_deref(), Some("rg-1"));
-}
+    let small = essd_with("small", |disk| {
+        (disk.performance_level, disk.size) = (Some(PerformanceLevel::Pl0), Gib(1));
+    });
+    let legacy = essd_with("no-level", |disk| disk.category = Category::CloudEfficiency);
+    for (request, level) in [(small, Some("PL0")), (legacy, None)] {
+        let id = create(ecs, &request).await.unwrap();
+        let disk = described(ecs, &id).await.unwrap();
+        assert_eq!((disk.performance_level.as_deref(), disk.size), (level, request.size));
+    }
+});

@@ -3,15 +3,6 @@
 use crate::contract::multi_attach::{assert_refused, nvme};
 use crate::contract::world::*;
 
-over_every_connection!(
-    an_ephemeral_disk_is_attached_and_detached_only_with_delete_with_instance,
-    an_ephemeral_disk_returns_to_its_first_instance_only,
-    an_ephemeral_disk_is_deleted_with_its_instance,
-    an_ephemeral_disk_supports_no_snapshots_and_is_created_from_none,
-    an_ephemeral_disk_can_be_resized_but_not_converted,
-    each_category_rejects_sizes_out_of_range,
-);
-
 fn of(category: Category, size: u32) -> CreateDisk {
     essd_with("disk", |disk| (disk.category, disk.size) = (category, Gib(size)))
 }
@@ -40,10 +31,7 @@ async fn ephemeral_detach(ecs: &Client, disk: &DiskId, instance: &str) -> Result
     ecs.detach_disk(deadline(), &request).await
 }
 
-pub(crate) async fn an_ephemeral_disk_is_attached_and_detached_only_with_delete_with_instance(
-    ecs: &Client,
-    world: &World,
-) {
+contract!(an_ephemeral_disk_requires_delete_with_instance, |ecs, world| {
     let required = "InvalidParameter.DeleteWithInstance";
     let disk = ephemeral(ecs, world).await;
     let row = described(ecs, &disk).await.unwrap();
@@ -55,9 +43,9 @@ pub(crate) async fn an_ephemeral_disk_is_attached_and_detached_only_with_delete_
     assert_refused(detach(ecs, &disk, "i-a").await, 403, required);
     ephemeral_detach(ecs, &disk, "i-a").await.unwrap();
     assert!(described(ecs, &disk).await.unwrap().is_free());
-}
+});
 
-pub(crate) async fn an_ephemeral_disk_returns_to_its_first_instance_only(ecs: &Client, world: &World) {
+contract!(an_ephemeral_disk_returns_to_its_first_instance_only, |ecs, world| {
     let disk = ephemeral(ecs, world).await;
     for _ in 0..2 {
         ephemeral_attach(ecs, &disk, "i-a").await.unwrap();
@@ -65,16 +53,16 @@ pub(crate) async fn an_ephemeral_disk_returns_to_its_first_instance_only(ecs: &C
     }
     let other = ephemeral_attach(ecs, &disk, "i-b").await;
     assert_refused(other, 403, "InvalidOperation.OtherInstanceUnsupported");
-}
+});
 
-pub(crate) async fn an_ephemeral_disk_is_deleted_with_its_instance(ecs: &Client, world: &World) {
+contract!(an_ephemeral_disk_is_deleted_with_its_instance, |ecs, world| {
     let disk = ephemeral(ecs, world).await;
     ephemeral_attach(ecs, &disk, "i-a").await.unwrap();
     assert!(world.cloud.remove_instance(node("i-a")));
     assert_eq!(described(ecs, &disk).await, None);
-}
+});
 
-pub(crate) async fn an_ephemeral_disk_supports_no_snapshots_and_is_created_from_none(ecs: &Client, world: &World) {
+contract!(an_ephemeral_disk_has_no_snapshots_and_restores_none, |ecs, world| {
     let disk = ephemeral(ecs, world).await;
     ephemeral_attach(ecs, &disk, "i-a").await.unwrap();
     for alternatives in ["first", "last"] {
@@ -92,9 +80,9 @@ pub(crate) async fn an_ephemeral_disk_supports_no_snapshots_and_is_created_from_
     };
     let outcome = create(ecs, &restored).await;
     assert_refused(outcome, 403, "InvalidOperation.CreateFromSnapshotUnsupported");
-}
+});
 
-pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(ecs: &Client, world: &World) {
+contract!(an_ephemeral_disk_can_be_resized_but_not_converted, |ecs, world| {
     let disk = ephemeral(ecs, world).await;
     let to = |size| resize_to(&disk, size, ResizeMode::Offline);
     expect_error(resize(ecs, &to(8193)).await, Kind::OutOfRange);
@@ -105,9 +93,9 @@ pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(ecs: &Cli
         ..to_category(&disk, Category::CloudEssd)
     };
     assert_refused(modify(ecs, &other).await, 403, "InvalidDiskCategory.NotSupported");
-}
+});
 
-pub(crate) async fn each_category_rejects_sizes_out_of_range(ecs: &Client, world: &World) {
+contract!(each_category_rejects_sizes_out_of_range, |ecs, world| {
     for category in Category::KNOWN {
         let sizes = category.sizes().unwrap();
         let (least, most) = (sizes.start().0, sizes.end().0);
@@ -131,4 +119,4 @@ pub(crate) async fn each_category_rejects_sizes_out_of_range(ecs: &Client, world
         }
         assert_eq!(world.disks(), before + 2, "{category}");
     }
-}
+});

@@ -2,8 +2,6 @@
 
 use crate::contract::world::*;
 
-over_every_connection!(a_percentage_of_the_reads_is_stale, a_percentage_of_the_calls_fails,);
-
 const CALLS: usize = 200;
 
 /// Asserts a percentage within the tolerance of a random draw.
@@ -15,7 +13,7 @@ fn assert_percentage(count: usize, percent: usize) {
     );
 }
 
-pub(crate) async fn a_percentage_of_the_reads_is_stale(ecs: &Client, world: &World) {
+contract!(a_percentage_of_the_reads_is_stale, |ecs, world| {
     world.configure(json!({"stale": {"lag": "2s", "percent": 30}}));
     let disk = create_essd(ecs, "data").await;
     let mut absent = 0;
@@ -25,9 +23,9 @@ pub(crate) async fn a_percentage_of_the_reads_is_stale(ecs: &Client, world: &Wor
     assert_percentage(absent, 30);
     world.pass(3);
     assert!(described(ecs, &disk).await.is_some());
-}
+});
 
-pub(crate) async fn a_percentage_of_the_calls_fails(ecs: &Client, world: &World) {
+contract!(a_percentage_of_the_calls_fails, |ecs, world| {
     let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
     world.configure(json!({"faults": [
         {"action": "DescribeDisks", "percent": 20, "kind": denied},
@@ -40,4 +38,4 @@ pub(crate) async fn a_percentage_of_the_calls_fails(ecs: &Client, world: &World)
         }
     }
     assert_percentage(failed, 20);
-}
+});

@@ -6,18 +6,6 @@ use diskplugin::model::{SnapshotGroup, SnapshotGroupId};
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    all_snapshots_of_a_group_are_cut_at_one_instant,
-    the_snapshots_of_a_group_have_its_id_but_not_its_tags,
-    a_repeated_create_returns_the_same_group_and_other_disks_are_a_token_mismatch,
-    disks_that_cannot_form_a_group_are_rejected,
-    a_group_is_listed_by_tags_and_by_id,
-    deleting_a_group_deletes_its_snapshots,
-    a_deletion_returns_the_snapshots_that_it_keeps,
-    a_group_is_deleted_with_its_last_snapshot,
-    deleting_an_unknown_group_is_success_or_not_found,
-);
-
 fn group_of(disks: &[&DiskId], name: &str) -> CreateSnapshotGroup {
     CreateSnapshotGroup {
         disks: disks.iter().map(|id| (*id).clone()).collect(),
@@ -48,7 +36,7 @@ async fn described(ecs: &Client, id: &SnapshotGroupId) -> Option<SnapshotGroup> 
     page.rows.into_iter().next()
 }
 
-pub(crate) async fn all_snapshots_of_a_group_are_cut_at_one_instant(ecs: &Client, world: &World) {
+contract!(all_snapshots_of_a_group_are_cut_at_one_instant, |ecs, world| {
     world.configure(json!({"delays": {"cut": "1s..3s", "snapshot": "5s"}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let mut wanted = group_of(&[&one, &two], "group");
@@ -69,9 +57,9 @@ pub(crate) async fn all_snapshots_of_a_group_are_cut_at_one_instant(ecs: &Client
     world.pass(2);
     let row = described(ecs, &id).await.unwrap();
     assert_eq!(row.status, SnapshotStatus::Accomplished);
-}
+});
 
-pub(crate) async fn the_snapshots_of_a_group_have_its_id_but_not_its_tags(ecs: &Client, _: &World) {
+contract!(the_snapshots_of_a_group_have_its_id_but_not_its_tags, |ecs, _| {
     let disk = create_essd(ecs, "one").await;
     let mut wanted = group_of(&[&disk], "group");
     wanted.tags = tags(&[("k", "v")]);
@@ -85,12 +73,9 @@ pub(crate) async fn the_snapshots_of_a_group_have_its_id_but_not_its_tags(ecs: &
     };
     ecs.tag_resources(deadline(), &request).await.unwrap();
     assert_eq!(described_snapshot(ecs, &member).await.unwrap().tags, wanted.tags);
-}
+});
 
-pub(crate) async fn a_repeated_create_returns_the_same_group_and_other_disks_are_a_token_mismatch(
-    ecs: &Client,
-    world: &World,
-) {
+contract!(a_create_is_repeated_and_other_disks_are_a_mismatch, |ecs, world| {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let wanted = group_of(&[&one, &two], "group");
     let first = create_group(ecs, &wanted).await.unwrap();
@@ -99,9 +84,9 @@ pub(crate) async fn a_repeated_create_returns_the_same_group_and_other_disks_are
     let other = group_of(&[&one], "group");
     expect_error(create_group(ecs, &other).await, Kind::TokenMismatch);
     assert_eq!(world.snapshots(), 2);
-}
+});
 
-pub(crate) async fn disks_that_cannot_form_a_group_are_rejected(ecs: &Client, world: &World) {
+contract!(disks_that_cannot_form_a_group_are_rejected, |ecs, world| {
     let near = create_essd(ecs, "near").await;
     let other = async |name: &str, change: fn(&mut CreateDisk)| create(ecs, &essd_with(name, change)).await.unwrap();
     let rejected = async |disks: &[&DiskId], name: &str| code(create_group(ecs, &group_of(disks, name)).await);
@@ -136,9 +121,9 @@ pub(crate) async fn disks_that_cannot_form_a_group_are_rejected(ecs: &Client, wo
     world.configure(json!({"rules": {"never_attached": true}}));
     assert_eq!(rejected(&[&near], "unused").await, "IncorrectDiskStatus.NeverAttached");
     assert_eq!(world.snapshots(), 0);
-}
+});
 
-pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &Client, _: &World) {
+contract!(a_group_is_listed_by_tags_and_by_id, |ecs, _| {
     let disk = create_essd(ecs, "one").await;
     let mut ids = Vec::new();
     for name in ["aa", "bb"] {
@@ -157,9 +142,9 @@ pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &Client, _: &World)
     }
     assert_eq!(described(ecs, &ids[1]).await.unwrap().id, ids[1]);
     assert_eq!(described(ecs, &"ssg-none".parse().unwrap()).await, None);
-}
+});
 
-pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &Client, world: &World) {
+contract!(deleting_a_group_deletes_its_snapshots, |ecs, world| {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "60s"}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     for wait in [0, 5] {
@@ -169,9 +154,9 @@ pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &Client, world: 
         assert_eq!(ecs.delete_snapshot_group(deadline(), &id).await.unwrap(), []);
         assert_eq!((described(ecs, &id).await, world.snapshots()), (None, 0));
     }
-}
+});
 
-pub(crate) async fn a_deletion_returns_the_snapshots_that_it_keeps(ecs: &Client, world: &World) {
+contract!(a_deletion_returns_the_snapshots_that_it_keeps, |ecs, world| {
     let id = group_of_two(ecs).await;
     let member = described(ecs, &id).await.unwrap().members[0].snapshot.clone();
     world.configure(json!({"holds": {"images": [member.as_str()]}}));
@@ -183,21 +168,13 @@ pub(crate) async fn a_deletion_returns_the_snapshots_that_it_keeps(ecs: &Client,
     world.configure(json!({"holds": {"images": []}}));
     assert_eq!(ecs.delete_snapshot_group(deadline(), &id).await.unwrap(), []);
     assert_eq!(world.snapshots(), 0);
-}
+});
 
-pub(crate) async fn a_group_is_deleted_with_its_last_snapshot(ecs: &Client, _: &World) {
+contract!(a_group_is_deleted_with_its_last_snapshot, |ecs, _| {
     let id = group_of_two(ecs).await;
     let members = described(ecs, &id).await.unwrap().members;
     ecs.delete_snapshot(deadline(), &members[0].snapshot).await.unwrap();
     assert_eq!(described(ecs, &id).await.unwrap().members.len(), 1);
     ecs.delete_snapshot(deadline(), &members[1].snapshot).await.unwrap();
     assert_eq!(described(ecs, &id).await, None);
-}
-
-pub(crate) async fn deleting_an_unknown_group_is_success_or_not_found(ecs: &Client, world: &World) {
-    let id = "ssg-unknown".parse().unwrap();
-    assert_eq!(ecs.delete_snapshot_group(deadline(), &id).await.unwrap(), []);
-    world.configure(json!({"rules": {"missing_is_error": true}}));
-    let rejected = ecs.delete_snapshot_group(deadline(), &id).await;
-    assert_eq!(code(rejected), "InvalidSnapshotGroupId.NotFound");
-}
+});

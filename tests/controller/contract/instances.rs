@@ -6,14 +6,6 @@ use diskplugin::model::InstanceStatus;
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    instances_are_listed_with_type_zone_and_status,
-    instances_are_found_by_id_and_unknown_ones_are_missing,
-    a_stopped_instance_is_described_as_stopped,
-    a_type_has_its_disk_quantity,
-    more_than_ten_types_are_rejected,
-);
-
 fn by(ids: &[&str]) -> DescribeInstances {
     DescribeInstances {
         ids: Some(ids.iter().map(|id| node(id)).collect()),
@@ -21,7 +13,7 @@ fn by(ids: &[&str]) -> DescribeInstances {
     }
 }
 
-pub(crate) async fn instances_are_listed_with_type_zone_and_status(ecs: &Client, _: &World) {
+contract!(instances_are_listed_with_type_zone_and_status, |ecs, _| {
     let all = DescribeInstances::default();
     let page = ecs.describe_instances(deadline(), &all).await.unwrap();
     assert_eq!((page.rows.len(), page.next), (3, None));
@@ -32,17 +24,17 @@ pub(crate) async fn instances_are_listed_with_type_zone_and_status(ecs: &Client,
         let wanted = if far { "ecs.g7.large" } else { "ecs.g6.large" };
         assert_eq!(row.instance_type, wanted);
     }
-}
+});
 
-pub(crate) async fn instances_are_found_by_id_and_unknown_ones_are_missing(ecs: &Client, _: &World) {
+contract!(instances_are_found_by_id_and_unknown_ones_are_missing, |ecs, _| {
     for (query, found) in [(&["i-two", "i-unknown"][..], &[node("i-two")][..]), (&[], &[])] {
         let page = ecs.describe_instances(deadline(), &by(query)).await.unwrap();
         let ids: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
         assert_eq!(ids, found, "{query:?}");
     }
-}
+});
 
-pub(crate) async fn a_stopped_instance_is_described_as_stopped(ecs: &Client, world: &World) {
+contract!(a_stopped_instance_is_described_as_stopped, |ecs, world| {
     world.configure(json!({"delays": {"power": "5s"}}));
     // The calls of the test advance the fake cloud to the current time.
     let query = by(&["i-one"]);
@@ -53,17 +45,14 @@ pub(crate) async fn a_stopped_instance_is_described_as_stopped(ecs: &Client, wor
         assert_eq!(page.rows[0].status, expected);
         world.pass(5);
     }
-}
+});
 
-pub(crate) async fn a_type_has_its_disk_quantity(ecs: &Client, _: &World) {
+contract!(types_have_a_disk_quantity_and_ten_are_the_maximum, |ecs, _| {
     let names = ["ecs.g6.large".to_owned()];
     let types = ecs.describe_instance_types(deadline(), &names).await.unwrap();
     assert_eq!(types.len(), 1);
     assert_eq!(types[0].name, names[0]);
     assert!(types[0].disk_quantity > 1);
-}
-
-pub(crate) async fn more_than_ten_types_are_rejected(ecs: &Client, _: &World) {
     let names: Vec<String> = (0..11).map(|n| format!("ecs.g{n}.large")).collect();
     expect_error(ecs.describe_instance_types(deadline(), &names).await, Kind::Invalid);
-}
+});

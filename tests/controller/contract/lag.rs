@@ -2,14 +2,7 @@
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    new_disks_and_snapshots_are_missing_from_stale_reads,
-    an_attached_disk_is_described_as_available_during_lag,
-    a_torn_read_of_a_detached_disk_still_has_its_node,
-    recently_tagged_resources_are_found_by_id_but_not_by_tags,
-);
-
-pub(crate) async fn new_disks_and_snapshots_are_missing_from_stale_reads(ecs: &Client, world: &World) {
+contract!(new_disks_and_snapshots_are_missing_from_stale_reads, |ecs, world| {
     world.configure(json!({"stale": {"lag": "2s"}}));
     let disk = create_essd(ecs, "new").await;
     assert_eq!(described(ecs, &disk).await, None);
@@ -19,9 +12,9 @@ pub(crate) async fn new_disks_and_snapshots_are_missing_from_stale_reads(ecs: &C
     assert_eq!(described_snapshot(ecs, &snapshot).await, None);
     world.pass(3);
     assert!(described_snapshot(ecs, &snapshot).await.is_some());
-}
+});
 
-pub(crate) async fn an_attached_disk_is_described_as_available_during_lag(ecs: &Client, world: &World) {
+contract!(an_attached_disk_is_described_as_available_during_lag, |ecs, world| {
     world.configure(json!({"stale": {"lag": "2s"}, "delays": {"attach": "3s"}}));
     let disk = create_essd(ecs, "lagging").await;
     world.pass(3);
@@ -34,9 +27,9 @@ pub(crate) async fn an_attached_disk_is_described_as_available_during_lag(ecs: &
     statuses.dedup();
     let wanted = [DiskStatus::Available, DiskStatus::Attaching, DiskStatus::InUse];
     assert_eq!(statuses, wanted);
-}
+});
 
-pub(crate) async fn a_torn_read_of_a_detached_disk_still_has_its_node(ecs: &Client, world: &World) {
+contract!(a_torn_read_of_a_detached_disk_still_has_its_node, |ecs, world| {
     world.configure(json!({"stale": {"lag": "2s", "torn": true}}));
     let disk = create_essd(ecs, "torn").await;
     attach(ecs, &disk, "i-one").await.unwrap();
@@ -47,9 +40,9 @@ pub(crate) async fn a_torn_read_of_a_detached_disk_still_has_its_node(ecs: &Clie
     assert_eq!(row.attachments, [node("i-one")]);
     world.pass(2);
     assert!(described(ecs, &disk).await.unwrap().attachments.is_empty());
-}
+});
 
-pub(crate) async fn recently_tagged_resources_are_found_by_id_but_not_by_tags(ecs: &Client, world: &World) {
+contract!(new_tags_are_found_by_id_but_not_by_tags, |ecs, world| {
     world.configure(json!({"stale": {"tags": "5s"}}));
     let own = [("name", "pvc-1")];
     let disk = create(ecs, &tagged_essd("tagged", &own)).await.unwrap();
@@ -78,4 +71,4 @@ pub(crate) async fn recently_tagged_resources_are_found_by_id_but_not_by_tags(ec
     assert_eq!(found("name").await, (1, 1));
     world.pass(5);
     assert_eq!(found("more").await, (1, 0));
-}
+});

@@ -1,10 +1,12 @@
 //! Each action of the client on the fake cloud: in memory, and over HTTP with both signature versions, on a
 //! `wiremock::MockServer` that serves the fake cloud.
 
-/// Runs each contract over each connection. The functions stand beside modules of the same names, so a test
-/// is called `disks::a_new_disk_becomes_available_after_its_delay::over_http_v1`.
-macro_rules! over_every_connection {
-    ($($contract:ident),* $(,)?) => { $(
+/// A contract: a test over each connection, such as
+/// `disks::a_new_disk_becomes_available_after_its_delay::over_http_v1`.
+macro_rules! contract {
+    ($contract:ident, |$ecs:ident, $world:pat_param| $body:block) => {
+        async fn $contract($ecs: &Client, $world: &World) $body
+
         mod $contract {
             use crate::contract::world::{Connection, World};
 
@@ -26,7 +28,7 @@ macro_rules! over_every_connection {
                 super::$contract(&world.ecs, &world).await;
             }
         }
-    )* };
+    };
 }
 
 mod attachments;

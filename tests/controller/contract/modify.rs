@@ -4,23 +4,13 @@ use diskplugin::model::{Task, TaskStatus};
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    a_dry_run_changes_nothing_and_reports_the_result,
-    a_new_performance_level_applies_immediately,
-    a_new_category_requires_a_task,
-    a_failed_task_leaves_the_disk_unchanged,
-    tasks_are_listed_by_id_and_by_disk_the_newest_first,
-    bursting_is_switched_for_auto_disks_and_not_while_they_change,
-    whether_a_disk_is_deleted_with_its_instance_is_listed_and_switched,
-);
-
 async fn task(ecs: &Client, of: &DiskId) -> Task {
     let query = DescribeTasks::Disk(of.clone());
     let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
     page.rows.into_iter().next().unwrap()
 }
 
-pub(crate) async fn a_dry_run_changes_nothing_and_reports_the_result(ecs: &Client, _: &World) {
+contract!(a_dry_run_changes_nothing_and_reports_the_result, |ecs, _| {
     let disk = create_essd(ecs, "dry").await;
     let dry = ModifyDiskSpec {
         dry_run: true,
@@ -35,9 +25,9 @@ pub(crate) async fn a_dry_run_changes_nothing_and_reports_the_result(ecs: &Clien
     };
     let rejected = code(modify(ecs, &same).await);
     assert_eq!(rejected, "NoChangeInDiskCategoryAndPerformanceLevel");
-}
+});
 
-pub(crate) async fn a_new_performance_level_applies_immediately(ecs: &Client, _: &World) {
+contract!(a_new_performance_level_applies_immediately, |ecs, _| {
     let disk = disk_of(ecs, "level", Category::CloudEssd, 500).await;
     let request = ModifyDiskSpec {
         performance_level: Some(PerformanceLevel::Pl2),
@@ -46,9 +36,9 @@ pub(crate) async fn a_new_performance_level_applies_immediately(ecs: &Client, _:
     assert_eq!(modify(ecs, &request).await.unwrap(), None);
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.performance_level.as_deref(), Some("PL2"));
-}
+});
 
-pub(crate) async fn a_new_category_requires_a_task(ecs: &Client, world: &World) {
+contract!(a_new_category_requires_a_task, |ecs, world| {
     world.configure(json!({"delays": {"modify": "60s"}}));
     let disk = create_essd(ecs, "auto").await;
     let request = ModifyDiskSpec {
@@ -65,18 +55,18 @@ pub(crate) async fn a_new_category_requires_a_task(ecs: &Client, world: &World) 
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!((row.category, row.provisioned_iops), (Category::CloudAuto, 1000));
     assert_eq!(row.performance_level, None);
-}
+});
 
-pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &Client, world: &World) {
+contract!(a_failed_task_leaves_the_disk_unchanged, |ecs, world| {
     world.configure(json!({"faults": [{"action": "ModifyDiskSpec", "kind": "fails-later"}]}));
     let disk = create_essd(ecs, "failing").await;
     let id = modify(ecs, &to_auto(&disk)).await.unwrap();
     let ended = task(ecs, &disk).await;
     assert_eq!((Some(ended.id), ended.status), (id, TaskStatus::Failed));
     assert_eq!(described(ecs, &disk).await.unwrap().category, Category::CloudEssd);
-}
+});
 
-pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(ecs: &Client, world: &World) {
+contract!(tasks_are_listed_by_id_and_by_disk_the_newest_first, |ecs, world| {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let mut ids = Vec::new();
     for (disk, category) in [
@@ -95,9 +85,9 @@ pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(ecs: &Cl
     let query = DescribeTasks::Ids(vec![ids[1].clone(), "t-unknown".parse().unwrap()]);
     let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
     assert_eq!((page.rows.len(), page.rows[0].id.clone()), (1, ids[1].clone()));
-}
+});
 
-pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_change(ecs: &Client, world: &World) {
+contract!(only_auto_disks_can_burst_and_not_while_they_change, |ecs, world| {
     let burst = async |disk: &DiskId, bursting| {
         let request = ModifyDiskAttribute {
             disk: disk.clone(),
@@ -122,9 +112,9 @@ pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_chang
     modify(ecs, &to_category(&disk, Category::CloudEssd)).await.unwrap();
     let rejected = code(burst(&disk, true).await);
     assert_eq!(rejected, "BurstingEnabledForModifyingDiskUnsupported");
-}
+});
 
-pub(crate) async fn whether_a_disk_is_deleted_with_its_instance_is_listed_and_switched(ecs: &Client, _: &World) {
+contract!(deletion_with_the_instance_is_listed_and_switched, |ecs, _| {
     let disk = create_essd(ecs, "data").await;
     for value in [true, false] {
         let request = ModifyDiskAttribute {
@@ -135,4 +125,4 @@ pub(crate) async fn whether_a_disk_is_deleted_with_its_instance_is_listed_and_sw
         let row = described(ecs, &disk).await.unwrap();
         assert_eq!(row.delete_with_instance, value);
     }
-}
+});

@@ -2,17 +2,7 @@
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    a_disk_with_a_running_task_rejects_other_changes,
-    a_change_of_category_starts_a_cooling_period,
-    changes_that_disk_or_category_do_not_support_are_rejected,
-    a_disk_is_not_modified_during_a_resize_or_a_snapshot,
-    an_unsupported_or_out_of_stock_category_is_rejected,
-    modifying_a_missing_disk_is_not_found,
-    an_internal_error_can_have_status_404,
-);
-
-pub(crate) async fn a_disk_with_a_running_task_rejects_other_changes(ecs: &Client, world: &World) {
+contract!(a_disk_with_a_running_task_rejects_other_changes, |ecs, world| {
     world.configure(json!({"delays": {"modify": "60s"}}));
     let disk = create_essd(ecs, "busy").await;
     modify(ecs, &to_auto(&disk)).await.unwrap();
@@ -23,9 +13,9 @@ pub(crate) async fn a_disk_with_a_running_task_rejects_other_changes(ecs: &Clien
     assert_eq!(code(ecs.delete_disk(deadline(), &disk).await), "IncorrectDiskStatus");
     world.pass(60);
     ecs.delete_disk(deadline(), &disk).await.unwrap();
-}
+});
 
-pub(crate) async fn a_change_of_category_starts_a_cooling_period(ecs: &Client, world: &World) {
+contract!(a_change_of_category_starts_a_cooling_period, |ecs, world| {
     world.configure(json!({"rules": {"cooling_period": "10m"}}));
     let disk = create_essd(ecs, "hot").await;
     modify(ecs, &to_auto(&disk)).await.unwrap();
@@ -33,9 +23,9 @@ pub(crate) async fn a_change_of_category_starts_a_cooling_period(ecs: &Client, w
     assert_eq!(code(modify(ecs, &back).await), "DiskInCoolingPeriod");
     world.pass(600);
     assert!(modify(ecs, &back).await.is_ok());
-}
+});
 
-pub(crate) async fn changes_that_disk_or_category_do_not_support_are_rejected(ecs: &Client, world: &World) {
+contract!(unsupported_changes_are_rejected, |ecs, world| {
     world.configure(json!({"rules": {"alternatives": "first"}}));
     let essd = create_essd(ecs, "essd").await;
     let auto = disk_of(ecs, "auto", Category::CloudAuto, 20).await;
@@ -74,9 +64,9 @@ pub(crate) async fn changes_that_disk_or_category_do_not_support_are_rejected(ec
         assert_eq!(code(modify(ecs, &request).await), wanted, "{request:?}");
     }
     assert_eq!(modify(ecs, &iops(&auto, 17_000)).await.unwrap(), None);
-}
+});
 
-pub(crate) async fn a_disk_is_not_modified_during_a_resize_or_a_snapshot(ecs: &Client, world: &World) {
+contract!(a_disk_is_not_modified_during_a_resize_or_a_snapshot, |ecs, world| {
     world.configure(json!({"delays": {"resize": "10s", "cut": "10s"}}));
     let (growing, cutting) = (create_essd(ecs, "growing").await, create_essd(ecs, "cutting").await);
     let request = resize_to(&growing, 30, ResizeMode::Offline);
@@ -90,9 +80,9 @@ pub(crate) async fn a_disk_is_not_modified_during_a_resize_or_a_snapshot(ecs: &C
     }
     world.pass(10);
     assert!(modify(ecs, &to_auto(&growing)).await.is_ok());
-}
+});
 
-pub(crate) async fn an_unsupported_or_out_of_stock_category_is_rejected(ecs: &Client, world: &World) {
+contract!(an_unsupported_or_out_of_stock_category_is_rejected, |ecs, world| {
     world.configure(json!({"out_of_stock": ["*/cloud_auto"]}));
     let disk = create_essd(ecs, "out-of-stock").await;
     assert_eq!(code(modify(ecs, &to_auto(&disk)).await), "OperationDenied.NoStock");
@@ -105,23 +95,9 @@ pub(crate) async fn an_unsupported_or_out_of_stock_category_is_rejected(ecs: &Cl
         "InvalidDiskCategory.InstanceTypeUnsupported",
     ];
     assert!(expected.contains(&rejected.as_str()), "{rejected}");
-}
+});
 
-pub(crate) async fn modifying_a_missing_disk_is_not_found(ecs: &Client, _: &World) {
-    let unknown: DiskId = "d-unknown".parse().unwrap();
-    assert_eq!(code(modify(ecs, &to_auto(&unknown)).await), "InvalidDiskId.NotFound");
-    let burst = ModifyDiskAttribute {
-        disk: unknown.clone(),
-        attribute: DiskAttribute::Bursting(true),
-    };
-    let rejected = ecs.modify_disk_attribute(deadline(), &burst).await;
-    assert_eq!(code(rejected), "InvalidDiskId.NotFound");
-    let query = DescribeTasks::Disk(unknown);
-    let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
-    assert!(page.rows.is_empty());
-}
-
-pub(crate) async fn an_internal_error_can_have_status_404(ecs: &Client, world: &World) {
+contract!(an_internal_error_can_have_status_404, |ecs, world| {
     let disk = create_essd(ecs, "error").await;
     world.configure(json!({"faults": [{"action": "ModifyDiskSpec",
         "kind": {"code": {"status": 404, "code": "InternalError"}}}]}));
@@ -129,4 +105,4 @@ pub(crate) async fn an_internal_error_can_have_status_404(ecs: &Client, world: &
     let outcome = modify(ecs, &to_auto(&disk)).await;
     assert!(outcome.is_ok(), "{outcome:?}");
     assert_eq!(world.calls("ModifyDiskSpec"), 2);
-}
+});

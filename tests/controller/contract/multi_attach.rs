@@ -6,20 +6,6 @@ use diskplugin::model::DiskKind;
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    a_multi_attach_disk_is_in_use_until_its_last_detachment,
-    at_most_sixteen_instances_share_a_disk,
-    a_multi_attach_disk_requires_an_nvme_instance_in_its_zone,
-    a_regional_disk_attaches_in_every_zone,
-    a_forced_attach_requires_a_regional_disk_and_another_zone,
-    a_disk_bound_to_an_instance_is_not_attached_or_detached,
-    a_tagged_instance_attaches_in_parallel_and_detaches_five_disks,
-    attach_and_detach_can_exclude_each_other,
-    a_disk_has_the_time_of_its_last_attachment_or_detachment,
-    an_attaching_disk_cannot_be_deleted,
-    removing_an_instance_deletes_none_of_its_disks,
-);
-
 pub(crate) fn nvme(world: &World, id: &str, zone: &str) {
     let spec = format!("{id}={zone}=ecs.g8i.large").parse().unwrap();
     assert_eq!(world.cloud.add_instance(spec), id);
@@ -61,7 +47,7 @@ pub(crate) fn assert_refused<T: std::fmt::Debug>(outcome: Result<T>, status: u16
     assert_eq!((error.status(), error.code()), (Some(status), Some(expected)));
 }
 
-pub(crate) async fn a_multi_attach_disk_is_in_use_until_its_last_detachment(ecs: &Client, world: &World) {
+contract!(a_multi_attach_disk_is_in_use_until_its_last_detachment, |ecs, world| {
     nvme(world, "i-a", ZONE);
     nvme(world, "i-b", ZONE);
     world.configure(json!({"delays": {"attach": "2s", "detach": "2s"}}));
@@ -83,9 +69,9 @@ pub(crate) async fn a_multi_attach_disk_is_in_use_until_its_last_detachment(ecs:
     detach(ecs, &disk, "i-b").await.unwrap();
     world.pass(2);
     assert!(described(ecs, &disk).await.unwrap().is_free());
-}
+});
 
-pub(crate) async fn at_most_sixteen_instances_share_a_disk(ecs: &Client, world: &World) {
+contract!(at_most_sixteen_instances_share_a_disk, |ecs, world| {
     let disk = shared(ecs).await;
     for n in 0..16 {
         let id = format!("i-{n}");
@@ -96,9 +82,9 @@ pub(crate) async fn at_most_sixteen_instances_share_a_disk(ecs: &Client, world: 
     assert_refused(attach(ecs, &disk, "i-more").await, 403, "DiskAttachedNumberExceeded");
     detach(ecs, &disk, "i-7").await.unwrap();
     attach(ecs, &disk, "i-more").await.unwrap();
-}
+});
 
-pub(crate) async fn a_multi_attach_disk_requires_an_nvme_instance_in_its_zone(ecs: &Client, world: &World) {
+contract!(multi_attach_requires_an_nvme_instance_in_the_zone, |ecs, world| {
     nvme(world, "i-b", FAR_ZONE);
     let disk = shared(ecs).await;
     let old = attach(ecs, &disk, "i-one").await;
@@ -107,9 +93,9 @@ pub(crate) async fn a_multi_attach_disk_requires_an_nvme_instance_in_its_zone(ec
     let efficiency = existing(world, "cloud_efficiency", Some(FAR_ZONE), |_| {});
     let category = attach(ecs, &efficiency, "i-b").await;
     assert_refused(category, 403, "InvalidInstanceType.NotSupportDiskCategory");
-}
+});
 
-pub(crate) async fn a_regional_disk_attaches_in_every_zone(ecs: &Client, world: &World) {
+contract!(a_regional_disk_attaches_in_every_zone, |ecs, world| {
     let disk = regional(world);
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!((row.zone, row.category.is_regional()), (None, true));
@@ -117,9 +103,9 @@ pub(crate) async fn a_regional_disk_attaches_in_every_zone(ecs: &Client, world: 
         attach(ecs, &disk, instance).await.unwrap();
         detach(ecs, &disk, instance).await.unwrap();
     }
-}
+});
 
-pub(crate) async fn a_forced_attach_requires_a_regional_disk_and_another_zone(ecs: &Client, world: &World) {
+contract!(a_forced_attach_requires_a_regional_disk, |ecs, world| {
     let zonal = create_essd(ecs, "zonal").await;
     let rejected = force_attach(ecs, &zonal, "i-one").await;
     assert_refused(rejected, 400, "InvalidParameterForce.DiskCategoryNotSupported");
@@ -138,9 +124,9 @@ pub(crate) async fn a_forced_attach_requires_a_regional_disk_and_another_zone(ec
     force_attach(ecs, &disk, "i-far").await.unwrap();
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.attachments, [node("i-far")]);
-}
+});
 
-pub(crate) async fn a_disk_bound_to_an_instance_is_not_attached_or_detached(ecs: &Client, world: &World) {
+contract!(a_disk_bound_to_an_instance_does_not_move, |ecs, world| {
     let on_one = || Some("i-one".to_owned());
     // Of a subscription.
     let disk = existing(world, "cloud_essd", Some(ZONE), |disk| disk.portable = false);
@@ -158,9 +144,9 @@ pub(crate) async fn a_disk_bound_to_an_instance_is_not_attached_or_detached(ecs:
     let row = described(ecs, &system).await.unwrap();
     assert_eq!(row.kind, DiskKind::System);
     assert_refused(detach(ecs, &system, "i-one").await, 403, "DiskTypeViolation");
-}
+});
 
-pub(crate) async fn a_tagged_instance_attaches_in_parallel_and_detaches_five_disks(ecs: &Client, world: &World) {
+contract!(a_tagged_instance_detaches_five_disks_in_parallel, |ecs, world| {
     world.configure(json!({
         "rules": {"alternatives": "last"}, "delays": {"attach": "2s", "detach": "2s"}
     }));
@@ -183,9 +169,9 @@ pub(crate) async fn a_tagged_instance_attaches_in_parallel_and_detaches_five_dis
     }
     let sixth = detach(ecs, &disks[5], "i-one").await;
     assert_refused(sixth, 400, "DisksDetachingOnEcsExceeded");
-}
+});
 
-pub(crate) async fn attach_and_detach_can_exclude_each_other(ecs: &Client, world: &World) {
+contract!(attach_and_detach_can_exclude_each_other, |ecs, world| {
     let delays = json!({"attach": "2s", "detach": "2s"});
     world.configure(json!({"delays": delays, "rules": {"alternatives": "first"}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
@@ -196,9 +182,9 @@ pub(crate) async fn attach_and_detach_can_exclude_each_other(ecs: &Client, world
     assert_refused(attach(ecs, &two, "i-one").await, 403, "InvalidOperation.Conflict");
     world.pass(2);
     attach(ecs, &two, "i-one").await.unwrap();
-}
+});
 
-pub(crate) async fn a_disk_has_the_time_of_its_last_attachment_or_detachment(ecs: &Client, world: &World) {
+contract!(a_disk_has_the_time_of_its_last_attachment, |ecs, world| {
     world.configure(json!({"delays": {"attach": "2s", "detach": "3s"}}));
     let disk = create_essd(ecs, "timed").await;
     let times = async || {
@@ -213,20 +199,9 @@ pub(crate) async fn a_disk_has_the_time_of_its_last_attachment_or_detachment(ecs
     detach(ecs, &disk, "i-one").await.unwrap();
     world.pass(3);
     assert_eq!(times().await, (None, second(world.now())));
-}
+});
 
-pub(crate) async fn an_attaching_disk_cannot_be_deleted(ecs: &Client, world: &World) {
-    world.configure(json!({"delays": {"attach": "2s", "delete": "2s"}}));
-    let (first, second) = (create_essd(ecs, "first").await, create_essd(ecs, "second").await);
-    attach(ecs, &first, "i-one").await.unwrap();
-    assert_refused(ecs.delete_disk(deadline(), &first).await, 403, "IncorrectDiskStatus");
-    world.pass(2);
-    assert!(described(ecs, &first).await.unwrap().is_in_use_on(&node("i-one")));
-    ecs.delete_disk(deadline(), &second).await.unwrap();
-    assert_refused(attach(ecs, &second, "i-one").await, 404, "InvalidDiskId.NotFound");
-}
-
-pub(crate) async fn removing_an_instance_deletes_none_of_its_disks(ecs: &Client, world: &World) {
+contract!(removing_an_instance_deletes_none_of_its_disks, |ecs, world| {
     world.configure(json!({"delays": {"detach": "5s", "power": "1s"}}));
     let disk = create_essd(ecs, "left").await;
     attach(ecs, &disk, "i-one").await.unwrap();
@@ -238,4 +213,4 @@ pub(crate) async fn removing_an_instance_deletes_none_of_its_disks(ecs: &Client,
     assert!(row.is_attached_to(&node("i-one")) && row.status == DiskStatus::Detaching);
     world.pass(5);
     assert!(described(ecs, &disk).await.unwrap().is_free());
-}
+});

@@ -2,16 +2,6 @@
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    pages_list_every_disk_once,
-    the_default_page_has_a_hundred_rows,
-    a_page_size_is_clamped,
-    snapshot_pages_are_smaller,
-    a_page_token_is_valid_only_for_its_query_and_its_lifetime,
-    changes_between_pages_neither_repeat_nor_hide_other_disks,
-    a_list_by_tags_ends_early_and_a_list_without_tags_does_not,
-);
-
 async fn disks(ecs: &Client, count: usize) -> BTreeSet<DiskId> {
     let mut ids = BTreeSet::new();
     for n in 0..count {
@@ -42,26 +32,22 @@ async fn walk(ecs: &Client, mut query: DescribeDisks) -> (Vec<DiskId>, Vec<usize
     }
 }
 
-pub(crate) async fn pages_list_every_disk_once(ecs: &Client, _: &World) {
-    let wanted = disks(ecs, 25).await;
-    let (ids, sizes) = walk(ecs, by(10)).await;
-    assert_eq!(sizes, [10, 10, 5]);
-    assert_eq!(ids.into_iter().collect::<BTreeSet<_>>(), wanted);
-}
+contract!(pages_of_any_size_list_every_disk_once, |ecs, _| {
+    let wanted = disks(ecs, 101).await;
+    let tens = [vec![10; 10], vec![1]].concat();
+    for (query, expected) in [
+        (by(10), tens.clone()),
+        (by(1), tens),
+        (by(501), vec![101]),
+        (DescribeDisks::default(), vec![100, 1]),
+    ] {
+        let (ids, sizes) = walk(ecs, query).await;
+        assert_eq!(sizes, expected);
+        assert_eq!(ids.into_iter().collect::<BTreeSet<_>>(), wanted);
+    }
+});
 
-pub(crate) async fn the_default_page_has_a_hundred_rows(ecs: &Client, _: &World) {
-    disks(ecs, 101).await;
-    let (_, sizes) = walk(ecs, DescribeDisks::default()).await;
-    assert_eq!(sizes, [100, 1]);
-}
-
-pub(crate) async fn a_page_size_is_clamped(ecs: &Client, _: &World) {
-    disks(ecs, 12).await;
-    assert_eq!(walk(ecs, by(1)).await.1, [10, 2]);
-    assert_eq!(walk(ecs, by(501)).await.1, [12]);
-}
-
-pub(crate) async fn snapshot_pages_are_smaller(ecs: &Client, _: &World) {
+contract!(snapshot_pages_are_smaller, |ecs, _| {
     let disk = create_essd(ecs, "source").await;
     for n in 0..101 {
         let request = snapshot_of(&disk, &format!("cut-{n}"));
@@ -80,9 +66,9 @@ pub(crate) async fn snapshot_pages_are_smaller(ecs: &Client, _: &World) {
     assert!(count == 100 && next.is_some(), "{count}");
     assert_eq!(page(500, next).await, (1, None));
     assert_eq!(page(1, None).await.0, 10);
-}
+});
 
-pub(crate) async fn a_page_token_is_valid_only_for_its_query_and_its_lifetime(ecs: &Client, world: &World) {
+contract!(a_page_token_is_valid_for_its_query_and_lifetime, |ecs, world| {
     world.configure(json!({"rules": {"page_memory": "1h"}}));
     create(ecs, &tagged_essd("tagged", &[("k", "v")])).await.unwrap();
     disks(ecs, 11).await;
@@ -101,9 +87,9 @@ pub(crate) async fn a_page_token_is_valid_only_for_its_query_and_its_lifetime(ec
     assert_eq!((last.rows.len(), last.next), (2, None));
     world.pass(3601);
     expect_error(ecs.describe_disks(deadline(), &same).await, Kind::Invalid);
-}
+});
 
-pub(crate) async fn changes_between_pages_neither_repeat_nor_hide_other_disks(ecs: &Client, _: &World) {
+contract!(changes_between_pages_neither_repeat_nor_hide_other_disks, |ecs, _| {
     let before = disks(ecs, 25).await;
     let first = ecs.describe_disks(deadline(), &by(10)).await.unwrap();
     let mut ids: Vec<DiskId> = first.rows.into_iter().map(|row| row.id).collect();
@@ -118,9 +104,9 @@ pub(crate) async fn changes_between_pages_neither_repeat_nor_hide_other_disks(ec
     let all: BTreeSet<DiskId> = ids.iter().cloned().collect();
     assert_eq!(all.len(), ids.len(), "a disk is listed twice");
     assert!(before.is_subset(&all));
-}
+});
 
-pub(crate) async fn a_list_by_tags_ends_early_and_a_list_without_tags_does_not(ecs: &Client, world: &World) {
+contract!(only_a_list_by_tags_ends_early, |ecs, world| {
     world.configure(json!({"rules": {"filtered_rows": 15}}));
     let disk = create_essd(ecs, "source").await;
     let pair = [("k", "v")];
@@ -143,4 +129,4 @@ pub(crate) async fn a_list_by_tags_ends_early_and_a_list_without_tags_does_not(e
         let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
         assert_eq!((found, page.rows.len(), page.next), (disks, snapshots, None));
     }
-}
+});

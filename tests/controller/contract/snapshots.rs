@@ -2,25 +2,7 @@
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    a_snapshot_is_captured_then_complete,
-    a_snapshot_of_an_older_category_is_usable_when_complete,
-    a_snapshot_is_described_as_requested,
-    a_disk_from_a_snapshot_has_its_source_and_is_not_smaller,
-    a_disk_from_an_unfinished_or_unknown_snapshot_is_rejected,
-    a_repeated_create_returns_the_same_snapshot,
-    a_snapshot_token_of_a_different_request_is_a_mismatch,
-    a_snapshot_of_a_missing_disk_is_not_found,
-    a_disk_of_an_older_category_has_one_snapshot_in_progress,
-    snapshots_are_listed_by_disk_and_by_id,
-    a_snapshot_is_deleted_although_disks_were_created_from_it,
-    deleting_an_unknown_snapshot_is_success_or_not_found,
-    a_snapshot_expires_after_its_retention_days,
-    a_snapshot_held_by_an_image_a_lock_or_the_archive_is_rejected_with_its_code,
-    snapshots_per_disk_and_in_progress_are_limited,
-);
-
-pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &Client, world: &World) {
+contract!(a_snapshot_is_captured_then_complete, |ecs, world| {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let disk = create_essd(ecs, "source").await;
     let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
@@ -37,14 +19,14 @@ pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &Client, world: &W
     world.pass(4);
     let row = described_snapshot(ecs, &id).await.unwrap();
     assert_eq!(row.status, SnapshotStatus::Accomplished);
-}
+});
 
 /// A request for a disk from the snapshot.
 fn restored(snapshot: &SnapshotId) -> CreateDisk {
     essd_with("restored", |disk| disk.snapshot = Some(snapshot.clone()))
 }
 
-pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(ecs: &Client, world: &World) {
+contract!(a_snapshot_of_an_older_category_is_usable_when_complete, |ecs, world| {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let disk = disk_of(ecs, "legacy", Category::CloudSsd, 20).await;
     let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
@@ -52,9 +34,9 @@ pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(ecs:
     assert!(!described_snapshot(ecs, &id).await.unwrap().available);
     world.pass(1);
     assert!(described_snapshot(ecs, &id).await.unwrap().available);
-}
+});
 
-pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &Client, _: &World) {
+contract!(a_snapshot_is_described_as_requested, |ecs, _| {
     let disk = create_essd(ecs, "source").await;
     let mut wanted = tagged_snapshot_of(&disk, "wanted", &[("k", "v")]);
     wanted.retention_days = Some(7);
@@ -63,9 +45,9 @@ pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &Client, _: &World
     assert_eq!((row.id, row.name), (id, "wanted".to_owned()));
     assert_eq!((row.source_disk, row.source_size), (Some(disk), Gib(20)));
     assert_eq!(row.tags, wanted.tags);
-}
+});
 
-pub(crate) async fn a_disk_from_a_snapshot_has_its_source_and_is_not_smaller(ecs: &Client, _: &World) {
+contract!(a_disk_from_a_snapshot_has_its_source_and_is_not_smaller, |ecs, _| {
     let disk = disk_of(ecs, "source", Category::CloudEssd, 40).await;
     let snapshot = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
     let small = create(ecs, &restored(&snapshot)).await;
@@ -77,9 +59,9 @@ pub(crate) async fn a_disk_from_a_snapshot_has_its_source_and_is_not_smaller(ecs
     let id = create(ecs, &larger).await.unwrap();
     let row = described(ecs, &id).await.unwrap();
     assert_eq!((row.source_snapshot, row.size), (Some(snapshot), Gib(50)));
-}
+});
 
-pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_rejected(ecs: &Client, world: &World) {
+contract!(an_unfinished_or_unknown_snapshot_is_not_restored, |ecs, world| {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let disk = create_essd(ecs, "source").await;
     let unfinished = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
@@ -87,31 +69,19 @@ pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_rejected(ec
     assert_eq!(code(rejected), "InvalidSnapshotId.NotReady");
     let rejected = create(ecs, &restored(&"s-unknown".parse().unwrap())).await;
     assert_rejected(rejected, Kind::NotFound, "InvalidSnapshotId.NotFound");
-}
+});
 
-pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &Client, world: &World) {
-    let disk = create_essd(ecs, "source").await;
-    let first = snapshot(ecs, &snapshot_of(&disk, "one")).await;
-    world.pass(60);
-    let second = snapshot(ecs, &snapshot_of(&disk, "one")).await;
-    assert_eq!(first.unwrap(), second.unwrap());
-    assert_eq!(world.snapshots(), 1);
-}
-
-pub(crate) async fn a_snapshot_token_of_a_different_request_is_a_mismatch(ecs: &Client, world: &World) {
+contract!(a_create_is_repeated_and_another_disk_is_a_mismatch, |ecs, world| {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
-    let request = snapshot_of(&one, "name");
-    snapshot(ecs, &request).await.unwrap();
+    let first = snapshot(ecs, &snapshot_of(&one, "name")).await;
+    world.pass(60);
+    let second = snapshot(ecs, &snapshot_of(&one, "name")).await;
+    assert_eq!(first.unwrap(), second.unwrap());
     expect_error(snapshot(ecs, &snapshot_of(&two, "name")).await, Kind::TokenMismatch);
     assert_eq!(world.snapshots(), 1);
-}
+});
 
-pub(crate) async fn a_snapshot_of_a_missing_disk_is_not_found(ecs: &Client, _: &World) {
-    let request = snapshot_of(&"d-unknown".parse().unwrap(), "one");
-    assert_rejected(snapshot(ecs, &request).await, Kind::NotFound, "InvalidDiskId.NotFound");
-}
-
-pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(ecs: &Client, world: &World) {
+contract!(an_older_category_has_one_snapshot_in_progress, |ecs, world| {
     for alternatives in ["first", "last"] {
         world.configure(json!({
             "rules": {"alternatives": alternatives}, "delays": {"snapshot": "5s"}
@@ -124,9 +94,9 @@ pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(ecs
         world.pass(5);
         snapshot(ecs, &two).await.unwrap();
     }
-}
+});
 
-pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &Client, _: &World) {
+contract!(snapshots_are_listed_by_disk_and_by_id, |ecs, _| {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let of_one = snapshot(ecs, &snapshot_of(&one, "of-one")).await;
     snapshot(ecs, &snapshot_of(&two, "of-two")).await.unwrap();
@@ -142,24 +112,17 @@ pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &Client, _: &Wor
     assert_eq!(listed_snapshots(ecs, &no_ids).await, []);
     let unknown = "s-unknown".parse().unwrap();
     assert_eq!(described_snapshot(ecs, &unknown).await, None);
-}
+});
 
-pub(crate) async fn a_snapshot_is_deleted_although_disks_were_created_from_it(ecs: &Client, _: &World) {
+contract!(a_snapshot_is_deleted_although_disks_were_created_from_it, |ecs, _| {
     let disk = create_essd(ecs, "source").await;
     let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
     create(ecs, &restored(&id)).await.unwrap();
     ecs.delete_snapshot(deadline(), &id).await.unwrap();
     assert_eq!(described_snapshot(ecs, &id).await, None);
-}
+});
 
-pub(crate) async fn deleting_an_unknown_snapshot_is_success_or_not_found(ecs: &Client, world: &World) {
-    let id = "s-unknown".parse().unwrap();
-    ecs.delete_snapshot(deadline(), &id).await.unwrap();
-    world.configure(json!({"rules": {"missing_is_error": true}}));
-    expect_error(ecs.delete_snapshot(deadline(), &id).await, Kind::NotFound);
-}
-
-pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &Client, world: &World) {
+contract!(a_snapshot_expires_after_its_retention_days, |ecs, world| {
     let disk = create_essd(ecs, "source").await;
     let mut request = snapshot_of(&disk, "kept");
     request.retention_days = Some(1);
@@ -173,12 +136,9 @@ pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &Client, wo
         request.token = ClientToken::derive("CreateSnapshot", [days.to_string().as_str()]);
         assert_eq!(code(snapshot(ecs, &request).await), "InvalidRetentionDays.Malformed");
     }
-}
+});
 
-pub(crate) async fn a_snapshot_held_by_an_image_a_lock_or_the_archive_is_rejected_with_its_code(
-    ecs: &Client,
-    world: &World,
-) {
+contract!(a_held_snapshot_is_rejected_with_the_code_of_its_hold, |ecs, world| {
     let disk = create_essd(ecs, "source").await;
     let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
     for (hold, expected) in [
@@ -192,9 +152,9 @@ pub(crate) async fn a_snapshot_held_by_an_image_a_lock_or_the_archive_is_rejecte
     world.configure(json!({"holds": {"archived": [id.as_str()]}}));
     assert_eq!(code(create(ecs, &restored(&id)).await), "InvalidSnapshotId.NotReady");
     ecs.delete_snapshot(deadline(), &id).await.unwrap();
-}
+});
 
-pub(crate) async fn snapshots_per_disk_and_in_progress_are_limited(ecs: &Client, world: &World) {
+contract!(snapshots_per_disk_and_in_progress_are_limited, |ecs, world| {
     world.configure(json!({"delays": {"snapshot": "60s"}, "rules": {"alternatives": "first"}}));
     let disk = create_essd(ecs, "source").await;
     let take = async |n: usize| snapshot(ecs, &snapshot_of(&disk, &format!("cut-{n}"))).await;
@@ -208,4 +168,4 @@ pub(crate) async fn snapshots_per_disk_and_in_progress_are_limited(ecs: &Client,
         take(n).await.unwrap();
     }
     assert_eq!(code(take(256).await), "QuotaExceed.SnapshotQuota");
-}
+});

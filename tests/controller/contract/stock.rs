@@ -2,18 +2,7 @@
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    a_category_out_of_stock_is_rejected_with_every_documented_code,
-    a_zone_without_stock_is_out_of_stock,
-    an_exhausted_quota_is_a_quota_error,
-    stock_lists_zones_and_their_categories,
-    stock_reports_categories_that_are_out_of_stock,
-    stock_can_be_queried_for_a_zone_and_a_category_or_an_instance_type,
-    regional_stock_is_queried_separately_from_zonal_stock,
-    stock_can_be_stale,
-);
-
-pub(crate) async fn a_category_out_of_stock_is_rejected_with_every_documented_code(ecs: &Client, world: &World) {
+contract!(a_category_without_stock_has_every_documented_code, |ecs, world| {
     world.configure(json!({"out_of_stock": [format!("{ZONE}/cloud_essd")]}));
     // Enough calls to get each of the three codes.
     for n in 0..12 {
@@ -22,18 +11,14 @@ pub(crate) async fn a_category_out_of_stock_is_rejected_with_every_documented_co
     }
     let elsewhere = essd_with("elsewhere", |disk| disk.zone = Some(zone(FAR_ZONE)));
     create(ecs, &elsewhere).await.unwrap();
-}
-
-pub(crate) async fn a_zone_without_stock_is_out_of_stock(ecs: &Client, world: &World) {
+    world.configure(json!({"out_of_stock": [format!("{ZONE}/*")]}));
     for alternatives in ["first", "last"] {
-        world.configure(json!({
-            "rules": {"alternatives": alternatives}, "out_of_stock": [format!("{ZONE}/*")]
-        }));
+        world.configure(json!({"rules": {"alternatives": alternatives}}));
         expect_error(create(ecs, &essd(alternatives)).await, Kind::OutOfStock);
     }
-}
+});
 
-pub(crate) async fn an_exhausted_quota_is_a_quota_error(ecs: &Client, world: &World) {
+contract!(an_exhausted_quota_is_a_quota_error, |ecs, world| {
     create_essd(ecs, "first").await;
     for (limit, kind) in [
         (json!({"zone_category_gib": 39}), Kind::Quota),
@@ -45,7 +30,7 @@ pub(crate) async fn an_exhausted_quota_is_a_quota_error(ecs: &Client, world: &Wo
         expect_error(create(ecs, &essd("one-too-many")).await, kind);
     }
     assert_eq!(world.disks(), 1);
-}
+});
 
 async fn stock(ecs: &Client, query: &DescribeStock) -> Vec<ZoneStock> {
     ecs.describe_available_resource(deadline(), query).await.unwrap()
@@ -55,27 +40,24 @@ fn names(zone: &ZoneStock) -> Vec<&str> {
     zone.categories.iter().map(|stock| stock.category.as_str()).collect()
 }
 
-pub(crate) async fn stock_lists_zones_and_their_categories(ecs: &Client, _: &World) {
+contract!(stock_lists_zones_and_their_categories, |ecs, world| {
     let zones = stock(ecs, &DescribeStock::default()).await;
     let ids: Vec<_> = zones.iter().filter_map(|z| z.zone.clone()).collect();
     assert_eq!(ids, [zone(ZONE), zone(FAR_ZONE), zone("cn-beijing-c")]);
+    let has = |zone: &ZoneStock, category: &Category| {
+        let mut found = zone.categories.iter();
+        found.any(|s| s.category == *category && s.available)
+    };
     for category in Category::CREATABLE {
-        let mut found = zones[0].categories.iter();
-        assert!(found.any(|s| s.category == category && s.available), "{category}");
+        assert!(has(&zones[0], &category), "{category}");
     }
-}
-
-pub(crate) async fn stock_reports_categories_that_are_out_of_stock(ecs: &Client, world: &World) {
     world.configure(json!({"out_of_stock": [format!("{ZONE}/cloud_ssd")]}));
     let zones = stock(ecs, &DescribeStock::default()).await;
-    let has = |zone: &ZoneStock| {
-        let mut found = zone.categories.iter();
-        found.any(|s| s.category == Category::CloudSsd && s.available)
-    };
-    assert_eq!(zones.iter().map(has).collect::<Vec<_>>(), [false, true, true]);
-}
+    let ssd = zones.iter().map(|zone| has(zone, &Category::CloudSsd));
+    assert_eq!(ssd.collect::<Vec<_>>(), [false, true, true]);
+});
 
-pub(crate) async fn stock_can_be_queried_for_a_zone_and_a_category_or_an_instance_type(ecs: &Client, _: &World) {
+contract!(stock_is_queried_by_zone_category_or_instance_type, |ecs, _| {
     let query = DescribeStock {
         zone: Some(zone(FAR_ZONE)),
         category: Some(Category::CloudAuto),
@@ -104,9 +86,9 @@ pub(crate) async fn stock_can_be_queried_for_a_zone_and_a_category_or_an_instanc
         ]
     );
     assert!(names(&of_type("ecs.g5.large").await).contains(&"cloud"));
-}
+});
 
-pub(crate) async fn regional_stock_is_queried_separately_from_zonal_stock(ecs: &Client, world: &World) {
+contract!(regional_stock_is_queried_separately_from_zonal_stock, |ecs, world| {
     let query = DescribeStock {
         regional: true,
         ..DescribeStock::default()
@@ -120,9 +102,9 @@ pub(crate) async fn regional_stock_is_queried_separately_from_zonal_stock(ecs: &
     }
     world.configure(json!({"out_of_stock": ["region/*"]}));
     assert!(!stock(ecs, &query).await[0].categories[0].available);
-}
+});
 
-pub(crate) async fn stock_can_be_stale(ecs: &Client, world: &World) {
+contract!(stock_can_be_stale, |ecs, world| {
     let ssd = DescribeStock {
         zone: Some(zone(ZONE)),
         category: Some(Category::CloudSsd),
@@ -137,4 +119,4 @@ pub(crate) async fn stock_can_be_stale(ecs: &Client, world: &World) {
     assert!(create(ecs, &rejected).await.is_err());
     world.pass(1);
     assert!(!stock(ecs, &ssd).await[0].categories[0].available);
-}
+});

@@ -4,16 +4,6 @@ use ecs::UntagResources;
 
 use crate::contract::world::*;
 
-over_every_connection!(
-    a_tag_filter_requires_all_its_tags,
-    a_snapshot_is_listed_by_its_tags,
-    tagging_adds_and_overwrites,
-    snapshots_can_be_tagged,
-    tagging_a_missing_disk_is_not_found_and_changes_nothing,
-    too_many_tags_are_invalid,
-    untagging_removes_only_the_given_keys,
-);
-
 fn disks(ids: &[&DiskId], set: &[(&str, &str)]) -> TagResources {
     TagResources {
         targets: TagTarget::Disks(ids.iter().map(|id| (*id).clone()).collect()),
@@ -21,7 +11,7 @@ fn disks(ids: &[&DiskId], set: &[(&str, &str)]) -> TagResources {
     }
 }
 
-pub(crate) async fn a_tag_filter_requires_all_its_tags(ecs: &Client, _: &World) {
+contract!(a_tag_filter_requires_all_its_tags, |ecs, _| {
     let all = [("a", "1"), ("b", ""), ("c/d", "x y&z")];
     let disk = create(ecs, &tagged_essd("tagged", &all)).await.unwrap();
     create_essd(ecs, "plain").await;
@@ -34,17 +24,9 @@ pub(crate) async fn a_tag_filter_requires_all_its_tags(ecs: &Client, _: &World) 
     ] {
         assert_eq!(disks_by_tags(ecs, filter).await, found, "{filter:?}");
     }
-}
+});
 
-pub(crate) async fn a_snapshot_is_listed_by_its_tags(ecs: &Client, _: &World) {
-    let disk = create_essd(ecs, "source").await;
-    let tagged = tagged_snapshot_of(&disk, "tagged", &[("a", "1")]);
-    let id = snapshot(ecs, &tagged).await.unwrap();
-    snapshot(ecs, &snapshot_of(&disk, "plain")).await.unwrap();
-    assert_eq!(snapshots_by_tags(ecs, &[("a", "1")]).await, [id]);
-}
-
-pub(crate) async fn tagging_adds_and_overwrites(ecs: &Client, _: &World) {
+contract!(tagging_adds_and_overwrites, |ecs, _| {
     let request = tagged_essd("tagged", &[("a", "1"), ("b", "1")]);
     let one = create(ecs, &request).await.unwrap();
     let two = create_essd(ecs, "plain").await;
@@ -54,35 +36,24 @@ pub(crate) async fn tagging_adds_and_overwrites(ecs: &Client, _: &World) {
     for (disk, expected) in [(&one, &all[..]), (&two, &all[1..])] {
         assert_eq!(described(ecs, disk).await.unwrap().tags, tags(expected));
     }
-}
+});
 
-pub(crate) async fn snapshots_can_be_tagged(ecs: &Client, _: &World) {
-    let disk = create_essd(ecs, "source").await;
-    let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
-    let change = TagResources {
-        targets: TagTarget::Snapshots(vec![id.clone()]),
-        tags: tags(&[("k", "v")]),
-    };
-    ecs.tag_resources(deadline(), &change).await.unwrap();
-    assert_eq!(described_snapshot(ecs, &id).await.unwrap().tags, change.tags);
-}
-
-pub(crate) async fn tagging_a_missing_disk_is_not_found_and_changes_nothing(ecs: &Client, _: &World) {
+contract!(tagging_a_missing_disk_is_not_found_and_changes_nothing, |ecs, _| {
     let disk = create_essd(ecs, "present").await;
     let unknown = "d-unknown".parse().unwrap();
     let change = disks(&[&disk, &unknown], &[("k", "v")]);
     expect_error(ecs.tag_resources(deadline(), &change).await, Kind::NotFound);
     assert_eq!(described(ecs, &disk).await.unwrap().tags, Tags::new());
-}
+});
 
-pub(crate) async fn too_many_tags_are_invalid(ecs: &Client, world: &World) {
+contract!(too_many_tags_are_invalid, |ecs, world| {
     let many = (0..21).map(|n| (format!("k{n}"), String::new()));
     let request = essd_with("tagged", |disk| disk.tags = many.collect());
     expect_error(create(ecs, &request).await, Kind::Invalid);
     assert_eq!(world.disks(), 0);
-}
+});
 
-pub(crate) async fn untagging_removes_only_the_given_keys(ecs: &Client, _: &World) {
+contract!(untagging_removes_only_the_given_keys, |ecs, _| {
     let request = tagged_essd("tagged", &[("a", "1"), ("b", "2")]);
     let disk = create(ecs, &request).await.unwrap();
     let untag = |disk: &DiskId| UntagResources {
@@ -95,4 +66,4 @@ pub(crate) async fn untagging_removes_only_the_given_keys(ecs: &Client, _: &Worl
     }
     let unknown = untag(&"d-unknown".parse().unwrap());
     expect_error(ecs.untag_resources(deadline(), &unknown).await, Kind::NotFound);
-}
+});

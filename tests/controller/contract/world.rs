@@ -22,14 +22,12 @@ pub(crate) use serde_json::json;
 use std::sync::Mutex;
 
 use diskplugin::model::{TaskId, ZoneId};
-use ecs::credential::Credentials;
-use ecs::{ServerClock, Settings};
 use fake_ecs::{Clock, Cloud};
 use jiff::Timestamp;
 use serde_json::Value;
 use wiremock::MockServer;
 
-pub(crate) use crate::common::ecs::{attach_to, detach_from, essd, snapshot_of};
+pub(crate) use crate::common::ecs::{attach_to, client_at, detach_from, essd, snapshot_of};
 use crate::common::memory_cloud;
 
 pub(crate) const ZONE: &str = "cn-beijing-a";
@@ -63,8 +61,8 @@ impl Clock for Time {
 pub(crate) struct World {
     pub(crate) ecs: Client,
     pub(crate) cloud: Cloud,
-    /// Server for additional mocks; `None` in memory.
-    pub(crate) server: Option<MockServer>,
+    /// `None` in memory.
+    _server: Option<MockServer>,
     time: Arc<Time>,
 }
 
@@ -82,14 +80,14 @@ impl World {
                 let server = MockServer::start().await;
                 cloud.mount(&server).await;
                 let clock = Arc::new(memory_cloud::CloudClock(cloud.clone()));
-                let ecs = client(&server.uri(), scheme, clock, &options);
+                let ecs = client_at(&server.uri(), scheme, clock);
                 (Some(server), ecs)
             }
         };
         Self {
             ecs,
             cloud,
-            server,
+            _server: server,
             time,
         }
     }
@@ -122,24 +120,6 @@ impl World {
     pub(crate) fn calls(&self, action: &str) -> u64 {
         self.cloud.counts().get(action).map_or(0, |count| count.calls)
     }
-}
-
-/// A client of a fake cloud over HTTP.
-pub(crate) fn client(
-    endpoint: &str,
-    scheme: Scheme,
-    clock: Arc<dyn diskplugin::base::Clock>,
-    options: &Options,
-) -> Client {
-    let key = Credentials::new(options.access_key_id.expose(), options.access_key_secret.expose());
-    let client = Client::new(Settings {
-        server: endpoint.parse().unwrap(),
-        region: options.region.parse().unwrap(),
-        scheme,
-        credentials: Arc::new(key),
-        clock: ServerClock::new(clock),
-    });
-    client.unwrap()
 }
 
 pub(crate) fn deadline() -> Deadline {
