@@ -14,10 +14,8 @@ use std::time::Duration;
 use anyhow::Context;
 use diskplugin::base::Deadline;
 use diskplugin::csi::node::Service;
+use diskplugin::csi::proto::NodeStageVolumeRequest;
 use diskplugin::csi::proto::node_server::Node as _;
-use diskplugin::csi::proto::volume_capability::access_mode::Mode;
-use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume};
-use diskplugin::csi::proto::{NodeStageVolumeRequest, VolumeCapability};
 use diskplugin::linux::{Host, Linux, ProcessExec, Roots};
 use diskplugin::model::Serial;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -25,6 +23,7 @@ use tonic::Code;
 
 use common::csi::within;
 use common::loop_device::attach_command;
+use common::request::block;
 use common::shell::sh;
 use disk::node;
 
@@ -132,12 +131,7 @@ async fn stage(service: &Service, staging: &str, serial: &str, timeout: Duration
     let request = NodeStageVolumeRequest {
         volume_id: format!("d-{serial}"),
         staging_target_path: staging.to_owned(),
-        volume_capability: Some(VolumeCapability {
-            access_mode: Some(AccessMode {
-                mode: Mode::SingleNodeWriter.into(),
-            }),
-            access_type: Some(AccessType::Block(BlockVolume {})),
-        }),
+        volume_capability: Some(block()),
         ..NodeStageVolumeRequest::default()
     };
     match service.node_stage_volume(within(timeout, request)).await {

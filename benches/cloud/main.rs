@@ -22,6 +22,9 @@ mod control;
 mod floor;
 mod outcome;
 mod remote;
+#[path = "../../tests/common/request.rs"]
+#[expect(dead_code, reason = "the tests use the rest")]
+mod request;
 mod row;
 mod run;
 mod schedule;

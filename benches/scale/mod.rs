@@ -12,6 +12,9 @@ mod memory;
 mod memory_cloud;
 pub(crate) mod outage;
 pub(crate) mod proof;
+#[path = "../../tests/common/request.rs"]
+#[expect(dead_code, reason = "the tests use the rest")]
+mod request;
 pub(crate) mod reschedule;
 mod sidecars;
 mod stage;

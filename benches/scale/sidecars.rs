@@ -1,18 +1,14 @@
 //! The callers of a controller: one call per volume at a time, which is repeated until it succeeds.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use diskplugin::csi::controller::Service;
 use diskplugin::csi::proto::controller_server::Controller;
-use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, access_mode};
-use diskplugin::csi::proto::{
-    CapacityRange, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest, CreateVolumeRequest,
-    DeleteVolumeRequest, Topology, TopologyRequirement, VolumeCapability,
-};
+use diskplugin::csi::proto::{ControllerPublishVolumeRequest, CreateVolumeRequest, TopologyRequirement};
 use tokio::time::{Instant, sleep, timeout};
 use tonic::{Request, Response, Status};
 
+use super::request::{block, deletion, new_volume, of_zone, parameters, publication, unpublication};
 use super::times::Times;
 
 /// The chart's `--timeout` of the sidecars.
@@ -42,23 +38,15 @@ pub(crate) struct Claim {
 impl<C: Controller + Clone> Sidecars<C> {
     /// Creates the volume, and returns its ID.
     pub(crate) async fn create(&self, claim: &Claim) -> String {
-        let segments = [("topology.kubernetes.io/zone".to_owned(), claim.zone.clone())];
-        let zone = vec![Topology {
-            segments: HashMap::from(segments),
-        }];
+        let zone = vec![of_zone(&claim.zone)];
         let request = CreateVolumeRequest {
-            name: claim.name.clone(),
-            capacity_range: Some(CapacityRange {
-                required_bytes: 20 << 30,
-                limit_bytes: 0,
-            }),
             volume_capabilities: vec![block()],
-            parameters: HashMap::from([("type".to_owned(), claim.category.to_owned())]),
+            parameters: parameters(&[("type", claim.category)]),
             accessibility_requirements: Some(TopologyRequirement {
                 requisite: zone.clone(),
                 preferred: zone,
             }),
-            ..CreateVolumeRequest::default()
+            ..new_volume(&claim.name)
         };
         let send = |service: C, request| async move { service.create_volume(request).await };
         let created = self.retried("CreateVolume", &request, send).await;
@@ -67,32 +55,22 @@ impl<C: Controller + Clone> Sidecars<C> {
 
     pub(crate) async fn publish(&self, volume: &str, node: &str) {
         let request = ControllerPublishVolumeRequest {
-            volume_id: volume.to_owned(),
-            node_id: node.to_owned(),
             volume_capability: Some(block()),
-            ..ControllerPublishVolumeRequest::default()
+            ..publication(volume, node)
         };
         let send = |service: C, request| async move { service.controller_publish_volume(request).await };
         self.retried("ControllerPublishVolume", &request, send).await;
     }
 
     pub(crate) async fn unpublish(&self, volume: &str, node: &str) {
-        let request = ControllerUnpublishVolumeRequest {
-            volume_id: volume.to_owned(),
-            node_id: node.to_owned(),
-            ..ControllerUnpublishVolumeRequest::default()
-        };
+        let request = unpublication(volume, node);
         let send = |service: C, request| async move { service.controller_unpublish_volume(request).await };
         self.retried("ControllerUnpublishVolume", &request, send).await;
     }
 
     pub(crate) async fn delete(&self, volume: &str) {
-        let request = DeleteVolumeRequest {
-            volume_id: volume.to_owned(),
-            ..DeleteVolumeRequest::default()
-        };
         let send = |service: C, request| async move { service.delete_volume(request).await };
-        self.retried("DeleteVolume", &request, send).await;
+        self.retried("DeleteVolume", &deletion(volume), send).await;
     }
 
     /// A volume from its creation to its deletion, attached to the node for this time.
@@ -128,14 +106,5 @@ impl<C: Controller + Clone> Sidecars<C> {
             sleep(pause).await;
             pause = (pause * 2).min(LAST_RETRY);
         }
-    }
-}
-
-fn block() -> VolumeCapability {
-    VolumeCapability {
-        access_mode: Some(AccessMode {
-            mode: access_mode::Mode::SingleNodeWriter.into(),
-        }),
-        access_type: Some(AccessType::Block(BlockVolume {})),
     }
 }

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use diskplugin::base::Tasks;
 use diskplugin::csi::controller::{DriverLocation, Service};
 use diskplugin::disk::DiskServices;
-use fake_ecs::{Cloud, Options, TokioClock};
-use jiff::Timestamp;
+use fake_ecs::Cloud;
 use serde_json::Value;
 
-use super::memory_cloud::client;
+use super::memory_cloud::{client, start};
 
 /// The delays and latencies of every scenario; [`super::floor`] draws from the same distributions.
 const FLAGS: [&str; 6] = [
@@ -38,10 +37,7 @@ impl Stage {
     pub(crate) fn new(nodes: usize, flags: &[&str]) -> Self {
         let count = format!("--nodes={nodes}");
         let flags = FLAGS.iter().chain(flags).copied().chain([count.as_str()]);
-        let options = Options::from_flags(flags).expect("the flags are valid");
-        let epoch = Timestamp::from_second(1_800_000_000).expect("a time in range");
-        let clock = Arc::new(TokioClock::starting_at(epoch));
-        let cloud = Cloud::in_memory(&options, clock);
+        let cloud = start(flags);
         let mut nodes: Vec<_> = cloud.nodes().into_iter().collect();
         nodes.sort_by(|one, other| one.id.cmp(&other.id));
         let nodes = nodes.into_iter();

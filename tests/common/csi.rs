@@ -6,16 +6,16 @@ use std::time::Duration;
 use diskplugin::csi::proto::controller_client::ControllerClient;
 use diskplugin::csi::proto::node_client::NodeClient;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
-use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, MountVolume};
+use diskplugin::csi::proto::volume_capability::{AccessType, MountVolume};
 use diskplugin::csi::proto::{
-    CapacityRange, ControllerPublishVolumeRequest, CreateVolumeRequest, ListVolumesRequest, NodeGetInfoRequest,
-    NodeGetInfoResponse, VolumeCapability,
+    ControllerPublishVolumeRequest, CreateVolumeRequest, ListVolumesRequest, NodeGetInfoRequest, NodeGetInfoResponse,
+    VolumeCapability,
 };
 use tempfile::TempDir;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 
-const GIB: i64 = 1 << 30;
+use super::request;
 
 /// The socket of a role under test.
 pub(crate) fn socket(directory: &TempDir) -> PathBuf {
@@ -42,27 +42,17 @@ pub(crate) fn within<T>(time: Duration, message: T) -> Request<T> {
 
 /// ext4, access mode `SINGLE_NODE_WRITER`.
 pub(crate) fn capability() -> VolumeCapability {
-    VolumeCapability {
-        access_type: Some(AccessType::Mount(MountVolume {
-            fs_type: "ext4".to_owned(),
-            ..MountVolume::default()
-        })),
-        access_mode: Some(AccessMode {
-            mode: Mode::SingleNodeWriter.into(),
-        }),
-    }
+    let access = AccessType::Mount(MountVolume {
+        fs_type: "ext4".to_owned(),
+        ..MountVolume::default()
+    });
+    request::capability(Mode::SingleNodeWriter, Some(access))
 }
 
 pub(crate) fn volume(name: &str) -> CreateVolumeRequest {
     CreateVolumeRequest {
-        name: name.to_owned(),
-        capacity_range: Some(CapacityRange {
-            required_bytes: 20 * GIB,
-            limit_bytes: 0,
-        }),
         volume_capabilities: vec![capability()],
-        parameters: [("type".to_owned(), "cloud_essd".to_owned())].into(),
-        ..CreateVolumeRequest::default()
+        ..request::new_volume(name)
     }
 }
 
@@ -76,10 +66,8 @@ pub(crate) async fn create(channel: &Channel, name: &str) -> Result<String, Stat
 
 pub(crate) async fn publish(channel: &Channel, volume: &str, node: &str) -> Result<(), Status> {
     let request = ControllerPublishVolumeRequest {
-        volume_id: volume.to_owned(),
-        node_id: node.to_owned(),
         volume_capability: Some(capability()),
-        ..ControllerPublishVolumeRequest::default()
+        ..request::publication(volume, node)
     };
     let mut controller = ControllerClient::new(channel.clone());
     controller.controller_publish_volume(request).await?;

@@ -1,16 +1,12 @@
 //! Lifecycles of volumes: create, publish, snapshot, restore, expand, unpublish, delete, each step repeated until it
 //! succeeds. After each success the state of the cloud is compared with the response.
 
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::csi::proto;
 use diskplugin::csi::proto::controller_service_capability::rpc::Type as Rpc;
-use diskplugin::csi::proto::volume_capability::access_mode::Mode;
-use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, MountVolume};
-use diskplugin::csi::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -18,6 +14,10 @@ use tonic::Status;
 
 use super::expected::{Recorder, Volume};
 use super::plan::{End, Plan};
+use super::request::{
+    deletion, expansion, from_snapshot, from_volume, new_snapshot, new_volume, parameters, publication, range,
+    snapshot_deletion, unpublication,
+};
 use super::sidecar::{Call, Sidecar, is_transient};
 use super::state::{attachments, disk, disks_named, named, row};
 
@@ -135,19 +135,14 @@ impl Callers {
         let kind = if plan.any_category { "available" } else { "cloud_essd" };
         let content = match &source {
             Source::Blank => None,
-            Source::Snapshot(id) => Some(Type::Snapshot(SnapshotSource {
-                snapshot_id: id.clone(),
-            })),
-            Source::Volume(id) => Some(Type::Volume(VolumeSource { volume_id: id.clone() })),
+            Source::Snapshot(id) => Some(from_snapshot(id)),
+            Source::Volume(id) => Some(from_volume(id)),
         };
-        let content = content.map(|content| proto::VolumeContentSource { r#type: Some(content) });
         let request = proto::CreateVolumeRequest {
-            name: name.to_owned(),
-            capacity_range: Some(gibibytes(gib)),
-            volume_capabilities: vec![capability()],
-            parameters: HashMap::from([("type".to_owned(), kind.to_owned())]),
+            capacity_range: Some(range(gib.into(), 0)),
+            parameters: parameters(&[("type", kind)]),
             volume_content_source: content.clone(),
-            ..proto::CreateVolumeRequest::default()
+            ..new_volume(name)
         };
         let response = self.call_until_success(name, &request).await;
         let volume = response.volume.expect("a success has a volume");
@@ -191,13 +186,7 @@ impl Callers {
             volume.node = Some(node.to_owned());
             volume.published.started = Some(now);
         });
-        let request = proto::ControllerPublishVolumeRequest {
-            volume_id: id.to_owned(),
-            node_id: node.to_owned(),
-            volume_capability: Some(capability()),
-            ..proto::ControllerPublishVolumeRequest::default()
-        };
-        let response = self.call_until_success(name, &request).await;
+        let response = self.call_until_success(name, &publication(id, node)).await;
         self.recorder
             .volume(name, |volume, now| volume.published.completed = Some(now));
         let state = (self.state_reader)().await;
@@ -215,12 +204,7 @@ impl Callers {
     async fn unpublish(&self, name: &str, id: &str, node: &str) {
         self.recorder
             .volume(name, |volume, now| volume.unpublished.started = Some(now));
-        let request = proto::ControllerUnpublishVolumeRequest {
-            volume_id: id.to_owned(),
-            node_id: node.to_owned(),
-            ..proto::ControllerUnpublishVolumeRequest::default()
-        };
-        self.call_until_success(name, &request).await;
+        self.call_until_success(name, &unpublication(id, node)).await;
         self.recorder
             .volume(name, |volume, now| volume.unpublished.completed = Some(now));
         let state = (self.state_reader)().await;
@@ -235,12 +219,7 @@ impl Callers {
             volume.larger = Some(gib);
             volume.expanded.started = Some(now);
         });
-        let request = proto::ControllerExpandVolumeRequest {
-            volume_id: id.to_owned(),
-            capacity_range: Some(gibibytes(gib)),
-            volume_capability: Some(capability()),
-            ..proto::ControllerExpandVolumeRequest::default()
-        };
+        let request = expansion(id, range(gib.into(), 0));
         let response = self.call_until_success(name, &request).await;
         self.recorder
             .volume(name, |volume, now| volume.expanded.completed = Some(now));
@@ -258,11 +237,7 @@ impl Callers {
             volume.clone_into(&mut snapshot.volume);
             snapshot.created.started = Some(now);
         });
-        let request = proto::CreateSnapshotRequest {
-            name: name.to_owned(),
-            source_volume_id: volume.to_owned(),
-            ..proto::CreateSnapshotRequest::default()
-        };
+        let request = new_snapshot(name, volume);
         loop {
             let response = self.call_until_success(name, &request).await;
             let made = response.snapshot.expect("a success has a snapshot");
@@ -293,11 +268,7 @@ impl Callers {
     async fn delete(&self, name: &str, id: &str) {
         self.recorder
             .volume(name, |volume, now| volume.deleted.started = Some(now));
-        let request = proto::DeleteVolumeRequest {
-            volume_id: id.to_owned(),
-            ..proto::DeleteVolumeRequest::default()
-        };
-        self.call_until_success(name, &request).await;
+        self.call_until_success(name, &deletion(id)).await;
         self.recorder
             .volume(name, |volume, now| volume.deleted.completed = Some(now));
         let state = (self.state_reader)().await;
@@ -310,11 +281,7 @@ impl Callers {
     async fn delete_snapshot(&self, name: &str, id: &str) {
         self.recorder
             .snapshot(name, |snapshot, now| snapshot.deleted.started = Some(now));
-        let request = proto::DeleteSnapshotRequest {
-            snapshot_id: id.to_owned(),
-            ..proto::DeleteSnapshotRequest::default()
-        };
-        self.call_until_success(name, &request).await;
+        self.call_until_success(name, &snapshot_deletion(id)).await;
         self.recorder
             .snapshot(name, |snapshot, now| snapshot.deleted.completed = Some(now));
         let state = (self.state_reader)().await;
@@ -335,21 +302,5 @@ impl Volume {
         let node = self.node.clone().filter(|_| held);
         let size = self.larger.unwrap_or(self.size);
         Some((size, node.into_iter().collect()))
-    }
-}
-
-fn gibibytes(gib: u32) -> proto::CapacityRange {
-    proto::CapacityRange {
-        required_bytes: i64::from(gib) << 30,
-        limit_bytes: 0,
-    }
-}
-
-fn capability() -> proto::VolumeCapability {
-    proto::VolumeCapability {
-        access_type: Some(AccessType::Mount(MountVolume::default())),
-        access_mode: Some(AccessMode {
-            mode: Mode::SingleNodeWriter.into(),
-        }),
     }
 }

@@ -8,7 +8,7 @@ use ecs::credential::{CredentialProvider, Credentials};
 use ecs::sign::Scheme;
 use ecs::transport::{Lost, Transport};
 use ecs::{Client, ServerClock, Settings};
-use fake_ecs::{Cloud, HttpHandler};
+use fake_ecs::{Cloud, HttpHandler, Options, TokioClock};
 use http::{HeaderValue, Request, Response};
 use jiff::Timestamp;
 use tokio_util::bytes::Bytes;
@@ -56,6 +56,13 @@ impl Clock for CloudClock {
     fn now(&self) -> Timestamp {
         self.0.now()
     }
+}
+
+/// A fake cloud in tokio's time, which starts at the same time in every test.
+pub(crate) fn start<'a>(flags: impl IntoIterator<Item = &'a str>) -> Cloud {
+    let options = Options::from_flags(flags).expect("the flags are valid");
+    let epoch = Timestamp::from_second(1_800_000_000).expect("a time in range");
+    Cloud::in_memory(&options, Arc::new(TokioClock::starting_at(epoch)))
 }
 
 /// A client with the access key of the fake cloud.

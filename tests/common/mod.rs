@@ -15,6 +15,7 @@ pub(crate) mod oidc;
 pub(crate) mod plan;
 pub(crate) mod process;
 pub(crate) mod recording_proxy;
+pub(crate) mod request;
 pub(crate) mod rng;
 pub(crate) mod shell;
 pub(crate) mod sidecar;

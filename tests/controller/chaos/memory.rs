@@ -3,11 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fake_ecs::{Cloud, Options, TokioClock};
-use jiff::Timestamp;
-
 use crate::chaos::run::{Faults, NODES, Outcome, run};
-use crate::common::memory_cloud::{CloudClock, client};
+use crate::common::memory_cloud::{CloudClock, client, start};
 use crate::common::sidecar::RetryPolicy;
 
 const VOLUMES: usize = 200;
@@ -35,9 +32,7 @@ async fn run_in_memory(seed: u64, faults: Faults) -> Outcome {
         "--latency=20ms..80ms",
     ];
     let flags = flags.iter().map(String::as_str).chain(delays);
-    let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
-    let options = Options::from_flags(flags).unwrap();
-    let cloud = Cloud::in_memory(&options, Arc::new(clock));
+    let cloud = start(flags);
     let ecs = Arc::new(client(&cloud));
     run(
         &cloud,

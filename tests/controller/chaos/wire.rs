@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::{Clock, SystemClock};
-use ecs::credential::Credentials;
 use ecs::sign::Scheme;
-use ecs::{Client, ServerClock, Settings};
 use fake_ecs::{Cloud, Options};
 
 use crate::chaos::run::{Faults, NODES, run};
+use crate::common::ecs::client_at;
 use crate::common::sidecar::RetryPolicy;
 
 const VOLUMES: usize = 40;
@@ -44,16 +43,8 @@ async fn volumes_survive_faults_and_stale_reads_over_http() {
         listener,
     );
     let cloud = cloud.await.unwrap();
-    let key = Credentials::new(options.access_key_id.expose(), options.access_key_secret.expose());
-    let client = Client::new(Settings {
-        server: cloud.endpoint().unwrap().parse().unwrap(),
-        region: options.region.parse().unwrap(),
-        scheme: Scheme::V3,
-        credentials: Arc::new(key),
-        clock: ServerClock::new(Arc::clone(&clock)),
-    });
-    let ecs = Arc::new(client.unwrap());
-    let outcome = run(&cloud, ecs, clock, (VOLUMES, Faults::Both, RETRY_POLICY)).await;
+    let client = client_at(cloud.endpoint().unwrap(), Scheme::V3, Arc::clone(&clock));
+    let outcome = run(&cloud, Arc::new(client), clock, (VOLUMES, Faults::Both, RETRY_POLICY)).await;
     println!(
         "over HTTP: {VOLUMES} volumes in {:.1} s, {} cloud calls; {}\n{}",
         outcome.wall.as_secs_f64(),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ecs::credential::{AssumedRole, Cache, CredentialProvider, OidcRole};
 use jiff::SignedDuration;
 
-use crate::credentials::lab::{Lab, PROVIDER, SCHEMES, attach, key, list, session};
+use crate::common::oidc::PROVIDER;
+use crate::credentials::lab::{Lab, SCHEMES, attach, key, list, session};
 
 /// In both directions, just beyond the limit and far.
 fn differences() -> impl Iterator<Item = SignedDuration> {

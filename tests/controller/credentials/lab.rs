@@ -5,21 +5,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use diskplugin::base::{Clock, Deadline, SystemClock};
 use ecs::credential::{AssumedRole, Cache, CredentialProvider, Credentials, InstanceRole, OidcRole, RoleSession, Sts};
 use ecs::metadata::Metadata;
 use ecs::sign::Scheme;
-use ecs::{AttachDisk, Client, DescribeDisks, Error, ServerClock, Settings};
+use ecs::{Client, DescribeDisks, Error, ServerClock, Settings};
 use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use fake_ecs::{Cloud, Options};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-pub(crate) const ROLE: &str = "acs:ram::1000000000000001:role/diskplugin";
-pub(crate) const PROVIDER: &str = "acs:ram::1000000000000001:oidc-provider/diskplugin";
+use crate::common::ecs::attach_to;
+use crate::common::oidc::{PROVIDER, ROLE, write_token};
+
 pub(crate) const SCHEMES: [Scheme; 2] = [Scheme::V1, Scheme::V3];
 
 /// A fake cloud, and a directory for files that a cluster would mount.
@@ -75,13 +74,7 @@ impl Lab {
 
     /// Writes a token, as the cluster does, that expires after this number of seconds.
     pub(crate) fn write_token(&self, seconds: i64) -> String {
-        let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let exp = SystemClock.now().as_second() + seconds;
-        let token = format!(
-            "{}.{}.c2lnbmF0dXJl",
-            part(json!({"alg": "RS256"})),
-            part(json!({"exp": exp, "sub": "test"}))
-        );
+        let token = write_token(&self.token_file(), seconds);
         std::fs::write(self.token_file(), format!("{token}\n")).unwrap();
         token
     }
@@ -168,11 +161,6 @@ pub(crate) async fn list(client: &Client) -> Result<(), Error> {
 
 pub(crate) async fn attach(client: &Client) -> Result<(), Error> {
     let deadline = Deadline::after(Duration::from_secs(20));
-    let request = AttachDisk {
-        disk: "d-none".parse().unwrap(),
-        instance: "i-one".parse().unwrap(),
-        force: false,
-        delete_with_instance: false,
-    };
+    let request = attach_to(&"d-none".parse().unwrap(), &"i-one".parse().unwrap());
     client.attach_disk(deadline, &request).await
 }

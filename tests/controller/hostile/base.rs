@@ -4,10 +4,11 @@ use diskplugin::csi::proto::group_controller_server::GroupController;
 use diskplugin::csi::proto::volume_capability::MountVolume;
 use prost_reflect::{DynamicMessage, ReflectMessage};
 
+use crate::common::request::{deletion, expansion, snapshot_deletion, unpublication};
 use crate::hostile::rpc::{call, new_stage, request};
 use crate::service::kit::{
-    self, AccessType, CreateVolumeRequest, HashMap, Mode, Request, Stage, block, capability, from_snapshot,
-    from_volume, new_volume, parameters as map, proto, range,
+    self, AccessType, CreateVolumeRequest, Mode, Request, Stage, block, capability, from_snapshot, from_volume,
+    new_snapshot, new_volume, of_zone, parameters as map, proto, publication, range, topology,
 };
 
 /// A request of an RPC.
@@ -24,10 +25,6 @@ fn mount() -> proto::VolumeCapability {
         ..MountVolume::default()
     };
     capability(Mode::SingleNodeWriter, Some(AccessType::Mount(access)))
-}
-
-fn topology() -> proto::Topology {
-    kit::topology("a", "").requisite.remove(0)
 }
 
 /// Existing resources, so that an ID alone is not a reason to reject a request.
@@ -67,6 +64,7 @@ pub(crate) async fn ids(stage: &Stage) -> Ids {
 /// All valid requests for these resources.
 pub(crate) fn all(ids: &Ids) -> Vec<Base> {
     let mut bases = Vec::new();
+    let secrets = map(&[("password", "hush")]);
     macro_rules! base {
         ($rpc:literal $message:expr) => {
             let mut dynamic = DynamicMessage::new(request($rpc));
@@ -77,135 +75,105 @@ pub(crate) fn all(ids: &Ids) -> Vec<Base> {
             });
         };
     }
-    let volume_id = ids.volume.clone();
-    let snapshot_id = ids.snapshot.clone();
-    let capacity_range = Some(range(20, 0));
-    let secrets = map(&[("password", "hush")]);
-    let accessible = proto::TopologyRequirement {
-        requisite: vec![topology()],
-        preferred: vec![topology()],
-    };
+    macro_rules! with_secrets {
+        ($rpc:literal $message:expr) => {
+            let mut message = $message;
+            message.secrets.clone_from(&secrets);
+            base!($rpc message);
+        };
+    }
+    let (volume_id, snapshot_id) = (ids.volume.clone(), ids.snapshot.clone());
+    let (group_snapshot_id, snapshot_ids) = (ids.group.clone(), vec![ids.member.clone()]);
     let create = proto::CreateVolumeRequest {
-        name: "pvc-1".to_owned(),
-        capacity_range,
         volume_capabilities: vec![mount()],
-        parameters: map(&[("type", "cloud_essd")]),
-        secrets: secrets.clone(),
-        accessibility_requirements: Some(accessible.clone()),
-        ..Default::default()
+        accessibility_requirements: Some(topology("a", "a")),
+        ..new_volume("pvc-1")
     };
-    let restore = from_snapshot(&snapshot_id);
-    let clone = from_volume(&volume_id);
-    base!("CreateVolume" create);
-    base!("CreateVolume" proto::CreateVolumeRequest {
+    with_secrets!("CreateVolume" create.clone());
+    with_secrets!("CreateVolume" proto::CreateVolumeRequest {
         volume_capabilities: vec![block()],
         ..create.clone()
     });
-    base!("CreateVolume" proto::CreateVolumeRequest {
-        volume_content_source: Some(restore),
-        ..create.clone()
-    });
-    base!("CreateVolume" proto::CreateVolumeRequest {
-        volume_content_source: Some(clone),
-        ..create.clone()
-    });
-    base!("DeleteVolume" proto::DeleteVolumeRequest {
-        volume_id: volume_id.clone(),
-        secrets: secrets.clone(),
-    });
-    for capability in [mount(), block()] {
-        base!("ControllerPublishVolume" proto::ControllerPublishVolumeRequest {
-            volume_id: volume_id.clone(),
-            node_id: "i-one".to_owned(),
-            volume_capability: Some(capability.clone()),
-            secrets: secrets.clone(),
-            volume_context: map(&[("fsType", "ext4")]),
-            ..Default::default()
+    for source in [from_snapshot(&snapshot_id), from_volume(&volume_id)] {
+        with_secrets!("CreateVolume" proto::CreateVolumeRequest {
+            volume_content_source: Some(source),
+            ..create.clone()
         });
-        base!("ValidateVolumeCapabilities" proto::ValidateVolumeCapabilitiesRequest {
+    }
+    with_secrets!("DeleteVolume" deletion(&volume_id));
+    for capability in [mount(), block()] {
+        with_secrets!("ControllerPublishVolume" proto::ControllerPublishVolumeRequest {
+            volume_capability: Some(capability.clone()),
+            volume_context: map(&[("fsType", "ext4")]),
+            ..publication(&volume_id, kit::NODE)
+        });
+        with_secrets!("ValidateVolumeCapabilities" proto::ValidateVolumeCapabilitiesRequest {
             volume_id: volume_id.clone(),
             volume_context: map(&[("fsType", "ext4")]),
             volume_capabilities: vec![capability.clone()],
             parameters: map(&[("type", "cloud_essd")]),
-            secrets: secrets.clone(),
             ..Default::default()
         });
         base!("GetCapacity" proto::GetCapacityRequest {
             volume_capabilities: vec![capability.clone()],
             parameters: map(&[("type", "cloud_essd")]),
-            accessible_topology: Some(topology()),
+            accessible_topology: Some(of_zone("cn-beijing-a")),
         });
-        base!("ControllerExpandVolume" proto::ControllerExpandVolumeRequest {
-            volume_id: volume_id.clone(),
-            capacity_range,
-            secrets: secrets.clone(),
+        with_secrets!("ControllerExpandVolume" proto::ControllerExpandVolumeRequest {
             volume_capability: Some(capability),
+            ..expansion(&volume_id, range(20, 0))
         });
     }
-    base!("ControllerUnpublishVolume" proto::ControllerUnpublishVolumeRequest {
-        volume_id: volume_id.clone(),
-        node_id: "i-one".to_owned(),
-        secrets: secrets.clone(),
-    });
+    with_secrets!("ControllerUnpublishVolume" unpublication(&volume_id, kit::NODE));
     base!("ListVolumes" proto::ListVolumesRequest {
         max_entries: 5,
         starting_token: String::new(),
     });
     base!("ControllerGetCapabilities" proto::ControllerGetCapabilitiesRequest {});
-    base!("CreateSnapshot" proto::CreateSnapshotRequest {
-        source_volume_id: volume_id.clone(),
-        name: "snap-1".to_owned(),
-        secrets: secrets.clone(),
-        accessibility_requirements: Some(accessible),
-        ..Default::default()
+    with_secrets!("CreateSnapshot" proto::CreateSnapshotRequest {
+        accessibility_requirements: Some(topology("a", "a")),
+        ..new_snapshot("snap-1", &volume_id)
     });
-    base!("DeleteSnapshot" proto::DeleteSnapshotRequest {
-        snapshot_id: snapshot_id.clone(),
-        secrets: secrets.clone(),
-    });
-    base!("ListSnapshots" proto::ListSnapshotsRequest {
+    with_secrets!("DeleteSnapshot" snapshot_deletion(&snapshot_id));
+    with_secrets!("ListSnapshots" proto::ListSnapshotsRequest {
         max_entries: 5,
         source_volume_id: volume_id.clone(),
-        secrets: secrets.clone(),
         ..Default::default()
     });
-    base!("GetSnapshot" proto::GetSnapshotRequest {
+    with_secrets!("GetSnapshot" proto::GetSnapshotRequest {
         snapshot_id,
-        secrets: secrets.clone(),
+        ..Default::default()
     });
     base!("ControllerGetVolume" proto::ControllerGetVolumeRequest {
         volume_id: volume_id.clone(),
     });
-    base!("ControllerGetVolumeHealth" proto::ControllerGetVolumeHealthRequest {
+    with_secrets!("ControllerGetVolumeHealth" proto::ControllerGetVolumeHealthRequest {
         volume_id: volume_id.clone(),
-        secrets: secrets.clone(),
+        ..Default::default()
     });
-    base!("ControllerListVolumeHealth" proto::ControllerListVolumeHealthRequest {
+    with_secrets!("ControllerListVolumeHealth" proto::ControllerListVolumeHealthRequest {
         max_entries: 5,
-        secrets: secrets.clone(),
         ..Default::default()
     });
     base!("GroupControllerGetCapabilities" proto::GroupControllerGetCapabilitiesRequest {});
-    base!("CreateVolumeGroupSnapshot" proto::CreateVolumeGroupSnapshotRequest {
+    with_secrets!("CreateVolumeGroupSnapshot" proto::CreateVolumeGroupSnapshotRequest {
         name: "group-1".to_owned(),
         source_volume_ids: vec![volume_id.clone()],
-        secrets: secrets.clone(),
         ..Default::default()
     });
-    base!("DeleteVolumeGroupSnapshot" proto::DeleteVolumeGroupSnapshotRequest {
-        group_snapshot_id: ids.group.clone(),
-        snapshot_ids: vec![ids.member.clone()],
-        secrets: secrets.clone(),
+    with_secrets!("DeleteVolumeGroupSnapshot" proto::DeleteVolumeGroupSnapshotRequest {
+        group_snapshot_id: group_snapshot_id.clone(),
+        snapshot_ids: snapshot_ids.clone(),
+        ..Default::default()
     });
-    base!("GetVolumeGroupSnapshot" proto::GetVolumeGroupSnapshotRequest {
-        group_snapshot_id: ids.group.clone(),
-        snapshot_ids: vec![ids.member.clone()],
-        secrets: secrets.clone(),
+    with_secrets!("GetVolumeGroupSnapshot" proto::GetVolumeGroupSnapshotRequest {
+        group_snapshot_id,
+        snapshot_ids,
+        ..Default::default()
     });
-    base!("ControllerModifyVolume" proto::ControllerModifyVolumeRequest {
+    with_secrets!("ControllerModifyVolume" proto::ControllerModifyVolumeRequest {
         volume_id,
-        secrets,
-        mutable_parameters: HashMap::new(),
+        ..Default::default()
     });
     bases
 }

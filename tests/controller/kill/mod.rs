@@ -21,6 +21,7 @@ use crate::common::fake::{Fake, NODES};
 use crate::common::findings::{CloudCall, Findings};
 use crate::common::lifecycle::{Callers, StateReader};
 use crate::common::plan::Plan;
+use crate::common::rng::Rng;
 use crate::common::sidecar::{Port, RetryPolicy, Sidecar};
 use crate::common::state::attachments;
 
@@ -40,21 +41,6 @@ const RETRY_POLICY: RetryPolicy = RetryPolicy {
     max: Duration::from_millis(400),
     total: Duration::from_mins(2),
 };
-
-/// Random instants, the same for the same seed (Knuth's MMIX generator).
-#[derive(Debug)]
-struct Instants(u64);
-
-impl Instants {
-    fn next(&mut self) -> Duration {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let most = u64::try_from(MAX_UPTIME.as_micros()).unwrap();
-        Duration::from_micros((self.0 >> 33) % most)
-    }
-}
 
 /// The disks and snapshots in the cloud by name.
 type Things = BTreeMap<String, String>;
@@ -132,11 +118,12 @@ async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
             }
         });
     }
-    let mut instants = Instants(seed);
+    let mut instants = Rng(seed);
+    let most = u64::try_from(MAX_UPTIME.as_micros()).unwrap();
     for _ in 0..kills {
         let (process, _) = fake.controller(&socket).keys().ready(&socket).await;
         // A random instant, not a state to wait for.
-        tokio::time::sleep(instants.next()).await;
+        tokio::time::sleep(Duration::from_micros(instants.below(most))).await;
         process.signal(Signal::SIGKILL);
         assert_eq!(process.ended().await.code, None, "it ended before it was killed");
     }

@@ -2,6 +2,7 @@
 
 use diskplugin::model::tag;
 
+use crate::common::memory_cloud;
 use crate::service::kit::*;
 
 const SHARERS: [&str; 4] = ["i-0", "i-1", "i-2", "i-3"];
@@ -11,8 +12,7 @@ async fn shared(flags: &[&str]) -> (Stage, String) {
     let nodes = SHARERS.map(|node| format!("{node}=cn-beijing-a=ecs.g8i.large"));
     let nodes = format!("--nodes={}", nodes.join(","));
     let flags = [nodes.as_str()].into_iter().chain(flags.iter().copied());
-    let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
-    let cloud = Cloud::in_memory(&Options::from_flags(flags).unwrap(), Arc::new(clock));
+    let cloud = memory_cloud::start(flags);
     let stage = Stage::over(cloud, Stage::new(&[]).service).restarted();
     let new = CreateVolumeRequest {
         parameters: parameters(&[("type", "cloud_essd"), ("multiAttach", "true")]),

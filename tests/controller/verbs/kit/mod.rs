@@ -33,11 +33,11 @@ pub(crate) use diskplugin::model::{
 use diskplugin::base::Tasks;
 use diskplugin::model::ZoneId;
 use ecs::Client;
-use fake_ecs::{Cloud, ExistingDisk, Options, TokioClock};
-use jiff::Timestamp;
+use fake_ecs::{Cloud, ExistingDisk};
 
 use crate::common::ecs::essd;
 pub(crate) use crate::common::ecs::{attach_to, detach_from, snapshot_of};
+use crate::common::memory_cloud;
 pub(crate) use crate::common::memory_cloud::client;
 pub(crate) use crate::common::rng::Rng;
 pub(crate) use assert::{
@@ -85,6 +85,11 @@ pub(crate) fn node_one() -> InstanceId {
 
 pub(crate) fn node_two() -> InstanceId {
     "i-two".parse().unwrap()
+}
+
+/// A node of [`Setup::with_nodes`].
+pub(crate) fn node(number: usize) -> InstanceId {
+    format!("i-{number}").parse().unwrap()
 }
 
 pub(crate) fn zone(letter: &str) -> ZoneId {

@@ -25,9 +25,7 @@ impl Setup {
 
     fn of(nodes: &str, flags: &[&str]) -> Self {
         println!("cloud: {flags:?}");
-        let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
-        let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
-        let cloud = Cloud::in_memory(&options.unwrap(), Arc::new(clock));
+        let cloud = memory_cloud::start([nodes].into_iter().chain(flags.iter().copied()));
         let disks = established(Arc::new(client(&cloud)));
         Self { cloud, disks }
     }

@@ -1,7 +1,5 @@
 //! A fake cloud with a Controller service.
 
-mod request;
-
 // The imports of every test.
 pub(crate) use std::collections::{BTreeSet, HashMap};
 pub(crate) use std::sync::Arc;
@@ -19,8 +17,7 @@ pub(crate) use diskplugin::csi::proto::{
     VolumeCapability,
 };
 pub(crate) use diskplugin::model::DiskId;
-pub(crate) use fake_ecs::{Cloud, Options, TokioClock};
-pub(crate) use jiff::Timestamp;
+pub(crate) use fake_ecs::Cloud;
 pub(crate) use serde_json::{Value, json};
 pub(crate) use tokio::task::JoinSet;
 pub(crate) use tokio::time::Instant;
@@ -29,16 +26,20 @@ pub(crate) use tonic::{Code, Request, Status};
 use diskplugin::base::{Deadline, SystemClock, Tasks};
 use diskplugin::csi::controller::DriverLocation;
 use diskplugin::disk::DiskServices;
-use ecs::credential::Credentials;
+use ecs::Client;
 use ecs::sign::Scheme;
-use ecs::{Client, ServerClock};
+use fake_ecs::Options;
 use tonic::Response;
 use wiremock::MockServer;
 
+use crate::common::ecs::client_at;
+use crate::common::memory_cloud;
+use crate::common::request::{deletion, expansion, snapshot_deletion, unpublication};
+
 pub(crate) use crate::common::memory_cloud::client;
-pub(crate) use request::{
-    block, capability, from_snapshot, from_volume, mount, new_volume, of_class, of_zone, parameters, publication,
-    range, restored, sized, topology,
+pub(crate) use crate::common::request::{
+    block, capability, from_snapshot, from_volume, mount, new_snapshot, new_volume, of_zone, parameters, publication,
+    range, topology,
 };
 
 /// The default node of publish requests.
@@ -60,8 +61,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(flags: &[&str]) -> Self {
-        let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
-        let cloud = Cloud::in_memory(&options(flags), Arc::new(clock));
+        let cloud = memory_cloud::start(with_nodes(flags));
         let service = process_over(Arc::new(client(&cloud)), long_ago());
         Self::over(cloud, service)
     }
@@ -69,19 +69,12 @@ impl Stage {
     /// The same with the real HTTP client, on a server to which a test adds mocks that precede the fake cloud. Requires
     /// real time.
     pub(crate) async fn over_http(flags: &[&str]) -> (Self, MockServer) {
-        let options = options(flags);
+        let options = Options::from_flags(with_nodes(flags)).unwrap();
         let cloud = Cloud::in_memory(&options, Arc::new(fake_ecs::SystemClock));
         let server = MockServer::start().await;
         cloud.mount(&server).await;
-        let key = Credentials::new(options.access_key_id.expose(), options.access_key_secret.expose());
-        let client = Client::new(ecs::Settings {
-            server: server.uri().parse().unwrap(),
-            region: options.region.parse().unwrap(),
-            scheme: Scheme::V1,
-            credentials: Arc::new(key),
-            clock: ServerClock::new(Arc::new(SystemClock)),
-        });
-        let service = process_over(Arc::new(client.unwrap()), long_ago());
+        let client = client_at(&server.uri(), Scheme::V1, Arc::new(SystemClock));
+        let service = process_over(Arc::new(client), long_ago());
         (Self::over(cloud, service), server)
     }
 
@@ -169,11 +162,7 @@ impl Stage {
     }
 
     pub(crate) async fn delete(&self, volume: &str) -> RpcResult<()> {
-        let request = proto::DeleteVolumeRequest {
-            volume_id: volume.to_owned(),
-            ..Default::default()
-        };
-        done(self.service.delete_volume(self.request(request)).await)
+        done(self.service.delete_volume(self.request(deletion(volume))).await)
     }
 
     pub(crate) async fn publish(&self, volume: &str, node: &str) -> RpcResult<HashMap<String, String>> {
@@ -225,12 +214,8 @@ impl Stage {
     }
 
     pub(crate) async fn unpublish(&self, volume: &str, node: &str) -> RpcResult<()> {
-        let request = proto::ControllerUnpublishVolumeRequest {
-            volume_id: volume.to_owned(),
-            node_id: node.to_owned(),
-            ..Default::default()
-        };
-        done(self.service.controller_unpublish_volume(self.request(request)).await)
+        let request = self.request(unpublication(volume, node));
+        done(self.service.controller_unpublish_volume(request).await)
     }
 
     pub(crate) async fn expand(&self, volume: &str, gib: i64) -> RpcResult<(i64, bool)> {
@@ -245,10 +230,8 @@ impl Stage {
         capability: VolumeCapability,
     ) -> RpcResult<(i64, bool)> {
         let request = ControllerExpandVolumeRequest {
-            volume_id: volume.to_owned(),
-            capacity_range: Some(size),
             volume_capability: Some(capability),
-            ..Default::default()
+            ..expansion(volume, size)
         };
         let response = self.service.controller_expand_volume(self.request(request)).await?;
         let response = response.into_inner();
@@ -256,27 +239,43 @@ impl Stage {
     }
 
     pub(crate) async fn snapshot(&self, name: &str, volume: &str) -> RpcResult<proto::Snapshot> {
-        let request = proto::CreateSnapshotRequest {
-            name: name.to_owned(),
-            source_volume_id: volume.to_owned(),
-            ..Default::default()
-        };
+        self.snapshot_as(new_snapshot(name, volume)).await
+    }
+
+    pub(crate) async fn snapshot_as(&self, request: CreateSnapshotRequest) -> RpcResult<proto::Snapshot> {
         let response = self.service.create_snapshot(self.request(request)).await;
         response.map(|response| response.into_inner().snapshot.unwrap())
     }
 
     pub(crate) async fn delete_snapshot(&self, id: &str) -> RpcResult<()> {
-        let request = proto::DeleteSnapshotRequest {
-            snapshot_id: id.to_owned(),
-            ..Default::default()
-        };
-        done(self.service.delete_snapshot(self.request(request)).await)
+        done(self.service.delete_snapshot(self.request(snapshot_deletion(id))).await)
     }
 }
 
-fn options(flags: &[&str]) -> Options {
+pub(crate) fn sized(name: &str, required: i64, limit: i64) -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        capacity_range: Some(range(required, limit)),
+        ..new_volume(name)
+    }
+}
+
+pub(crate) fn of_class(name: &str, class: &[(&str, &str)]) -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        parameters: parameters(class),
+        ..new_volume(name)
+    }
+}
+
+pub(crate) fn restored(name: &str, snapshot: &str) -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        volume_content_source: Some(from_snapshot(snapshot)),
+        ..new_volume(name)
+    }
+}
+
+fn with_nodes<'a>(flags: &[&'a str]) -> Vec<&'a str> {
     let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
-    Options::from_flags([nodes].into_iter().chain(flags.iter().copied())).unwrap()
+    [&[nodes], flags].concat()
 }
 
 /// Active for so long that requests of an earlier process have no effect any longer.
