@@ -85,21 +85,6 @@ async fn the_volume_lock_is_released_after_every_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_error_has_the_last_state_and_a_new_process_completes_the_work() {
-    let stage = Stage::new(&["--create-delay=30s", "--attach-delay=30s"]);
-    let short = stage.within(Duration::from_secs(10));
-    let late = short.create(new_volume("pvc-1")).await;
-    let observed = format!("disk {} is Creating", stage.disks()[0]);
-    assert_error(late, Code::DeadlineExceeded, &[&observed]);
-    let restarted = stage.restarted();
-    let volume = restarted.volume("pvc-1").await;
-    let late = restarted.within(Duration::from_secs(10)).publish(&volume, NODE).await;
-    assert_error(late, Code::DeadlineExceeded, &[&volume, NODE, "is Attaching"]);
-    stage.restarted().publish(&volume, NODE).await.unwrap();
-    assert_eq!(stage.disks(), [volume]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn thirty_concurrent_volume_life_cycles_leave_no_resources() {
     let delays = [
         "--create-delay=500ms",
@@ -125,29 +110,4 @@ async fn thirty_concurrent_volume_life_cycles_leave_no_resources() {
     let per_volume = |action: &str| stage.calls(action) / 30;
     let writes = ["CreateDisk", "AttachDisk", "DetachDisk", "DeleteDisk"];
     assert_eq!(writes.map(per_volume), [1; 4]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_new_process_completes_the_operations_of_the_previous_one() {
-    let delays = [
-        "--attach-delay=20s",
-        "--detach-delay=20s",
-        "--cut-delay=20s",
-        "--create-delay=20s",
-    ];
-    let stage = Stage::new(&delays);
-    let soon = stage.within(Duration::from_secs(3));
-    soon.create(new_volume("pvc-1")).await.unwrap_err();
-    let volume = stage.restarted().volume("pvc-1").await;
-    assert_eq!(stage.disks(), std::slice::from_ref(&volume));
-    soon.publish(&volume, NODE).await.unwrap_err();
-    stage.restarted().publish(&volume, NODE).await.unwrap();
-    soon.snapshot("snap", &volume).await.unwrap_err();
-    let snapshot = stage.restarted().snapshot("snap", &volume).await.unwrap();
-    let rows = stage.cloud.state()["snapshots"].as_array().unwrap().clone();
-    assert_eq!((rows.len(), &rows[0]["id"]), (1, &json!(snapshot.snapshot_id)));
-    soon.unpublish(&volume, NODE).await.unwrap_err();
-    stage.restarted().unpublish(&volume, NODE).await.unwrap();
-    assert!(holders(&stage, &volume).is_empty());
-    assert_eq!((stage.calls("CreateDisk"), stage.calls("CreateSnapshot")), (1, 1));
 }

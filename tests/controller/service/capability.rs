@@ -107,22 +107,26 @@ async fn a_read_only_publish_is_passed_to_the_node_and_conflicts_with_a_writable
         let stage = Stage::new(&[stale]);
         for (first, name) in [(false, "pvc-1"), (true, "pvc-2")] {
             let volume = stage.volume(name).await;
-            let publish = async |readonly| {
+            let publish = async |process: &Stage, readonly| {
                 let request = ControllerPublishVolumeRequest {
                     readonly,
                     ..publication(&volume, NODE)
                 };
-                stage.publish_as(request).await
+                process.publish_as(request).await
             };
-            for _ in 0..2 {
-                let context = publish(first).await.unwrap();
+            for process in [&stage, &stage, &stage.restarted()] {
+                let context = publish(process, first).await.unwrap();
                 let key = diskplugin::model::context::ATTACHED_READ_ONLY;
                 assert_eq!(context.contains_key(key), first, "{context:?}");
+                let outcome = publish(process, !first).await;
+                let parts = ["ATTACH_MODE_CONFLICT: ", &volume, NODE, "read-only"];
+                assert_error(outcome, Code::AlreadyExists, &parts);
+                // Longer than reads lag.
+                sleep(5).await;
             }
-            let outcome = publish(!first).await;
-            assert_error(outcome, Code::AlreadyExists, &[&volume, NODE, "read-only"]);
+            assert_eq!(holders(&stage, &volume), [NODE]);
             stage.unpublish(&volume, NODE).await.unwrap();
-            assert!(publish(!first).await.is_ok(), "{stale}");
+            assert!(publish(&stage, !first).await.is_ok(), "{stale}");
             stage.unpublish(&volume, NODE).await.unwrap();
         }
     }

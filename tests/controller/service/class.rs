@@ -102,39 +102,33 @@ async fn a_node_outside_the_zones_of_the_class_is_resource_exhausted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_zone_comes_from_topology_then_class_then_driver() {
+async fn the_first_zone_in_stock_is_taken_from_topology_class_or_driver() {
     let list = [("zoneId", "cn-beijing-b,cn-beijing-c")];
+    let types = [("TYPE", "cloud_essd,cloud_auto"), ("zoneid", "cn-beijing-b")];
     let none: &[(&str, &str)] = &[];
-    let cases = [
-        (none, None, "a"),
-        (&list[..], None, "b"),
-        (none, Some(topology("abc", "cab")), "c"),
-        (none, Some(topology("bc", "")), "b"),
-        (&list[..], Some(topology("abc", "acb")), "c"),
-        (none, Some(TopologyRequirement::default()), "a"),
-    ];
-    for (class, requirement, zone) in cases {
-        let stage = Stage::new(&[]);
-        stage.create(request(class, requirement.clone())).await.unwrap();
-        assert_eq!(stage.zone_and_category().0, zone, "{class:?} {requirement:?}");
+    let any = "cloud_efficiency";
+    for (sold_out, class, requirement, zone, category) in [
+        ("", none, None, "a", any),
+        ("", &list[..], None, "b", any),
+        ("", none, Some(topology("abc", "cab")), "c", any),
+        ("", none, Some(topology("bc", "")), "b", any),
+        ("", &list, Some(topology("abc", "acb")), "c", any),
+        ("", none, Some(TopologyRequirement::default()), "a", any),
+        ("cn-beijing-c/*", none, Some(topology("abc", "cba")), "b", any),
+        ("*/cloud_essd", &types, None, "b", "cloud_auto"),
+    ] {
+        let flag = format!("--out-of-stock={sold_out}");
+        let flags = [flag.as_str()];
+        let stage = Stage::new(if sold_out.is_empty() { &[] } else { &flags });
+        let volume = stage.create(request(class, requirement.clone())).await.unwrap();
+        let created = stage.zone_and_category();
+        assert_eq!(
+            created,
+            (zone.to_owned(), category.to_owned()),
+            "{class:?} {requirement:?}"
+        );
+        assert_eq!(volume.accessible_topology, topology(zone, "").requisite);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_next_zone_is_used_if_the_preferred_one_is_out_of_stock() {
-    let stage = Stage::new(&["--out-of-stock=cn-beijing-c/*"]);
-    let volume = stage.create(request(&[], Some(topology("abc", "cba")))).await.unwrap();
-    assert_eq!(stage.zone_and_category().0, "b");
-    assert_eq!(volume.accessible_topology, topology("b", "").requisite);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_of_types_is_ordered_by_preference_and_case_insensitive() {
-    let stage = Stage::new(&["--out-of-stock=*/cloud_essd"]);
-    let class = [("TYPE", "cloud_essd,cloud_auto"), ("zoneid", "cn-beijing-b")];
-    stage.create(request(&class, None)).await.unwrap();
-    let created = stage.zone_and_category();
-    assert_eq!(created, ("b".to_owned(), "cloud_auto".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,8 +19,7 @@ async fn only_an_expansion_rejected_because_online_is_a_failed_precondition() {
         let stage = Stage::new(&[]);
         let volume = stage.volume("pvc-1").await;
         stage.publish(&volume, NODE).await.unwrap();
-        let kind = error_code(403, code);
-        stage.configure(&json!({"faults": [{"action": "ResizeDisk", "kind": kind}]}));
+        stage.fault("ResizeDisk", &error_code(403, code));
         let status = stage.expand(&volume, 30).await.unwrap_err();
         assert_eq!(status.code(), grpc, "{status}");
         let text = status.message();

@@ -181,8 +181,11 @@ async fn an_empty_listing_does_not_prove_that_volumes_are_deleted() {
     let volume = stage.volume("pvc-1").await;
     sleep(10).await;
     stage.configure(&json!({"denied": ["DescribeDisks"]}));
-    let refused = stage.list_volumes(ListVolumesRequest::default()).await;
-    assert_error(refused, Code::Unavailable, &["EMPTY_RESPONSE: "]);
+    let published = |stage: Stage| Stage::over(stage.cloud, stage.service.with_published_nodes(true));
+    for process in [stage.clone(), published(stage.clone()), published(stage.restarted())] {
+        let refused = process.list_volumes(ListVolumesRequest::default()).await;
+        assert_error(refused, Code::Unavailable, &["EMPTY_RESPONSE: "]);
+    }
     let health = ControllerListVolumeHealthRequest::default();
     let health = Request::new(health);
     let refused = stage.service.controller_list_volume_health(health).await;

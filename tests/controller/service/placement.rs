@@ -108,6 +108,12 @@ async fn capacity_is_that_of_the_class_in_the_topology() {
         (&ssd, Some(term("a", &[SSD])), full),
         (&ssd, None, full),
         (&elsewhere, Some(term("a", &[])), nothing),
+        (
+            &[("type", "cloud_ssd,cloud")],
+            Some(term("b", &[])),
+            (2000, Some(2000), Some(5)),
+        ),
+        (&[("type", "cloud_ssd,cloud_auto")], None, (65536, Some(65536), Some(1))),
     ] {
         assert_eq!(
             capacity(&stage, class, place.clone()).await.unwrap(),
@@ -116,6 +122,9 @@ async fn capacity_is_that_of_the_class_in_the_topology() {
         );
     }
     assert_eq!(stage.calls("DescribeAvailableResource"), 1);
+    sleep(61).await;
+    stage.configure(&json!({"out_of_stock": []}));
+    assert_eq!(capacity(&stage, &ssd, Some(term("b", &[]))).await.unwrap(), full);
 }
 
 #[tokio::test(start_paused = true)]

@@ -60,19 +60,6 @@ async fn published_volumes_are_listed_with_and_without_the_tag() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_without_anything_of_the_cluster_is_unavailable() {
-    let stage = stage(&[]);
-    let volume = stage.volume("pvc-1").await;
-    stage.publish(&volume, NODE).await.unwrap();
-    stage.configure(&json!({"denied": ["DescribeDisks"]}));
-    for process in [stage.clone(), enabled(stage.restarted())] {
-        assert_error(list(&process).await, Code::Unavailable, &["EMPTY_RESPONSE: "]);
-    }
-    stage.configure(&json!({"denied": []}));
-    assert_eq!(list(&enabled(stage.restarted())).await.unwrap().len(), 1);
-}
-
-#[tokio::test(start_paused = true)]
 async fn disks_of_another_account_do_not_replace_those_of_the_cluster() {
     let stage = stage(&[]);
     existing(&stage, false, Some(NODE));

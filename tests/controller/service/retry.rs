@@ -80,8 +80,7 @@ async fn every_throttling_code_and_lost_responses_are_retried() {
     for kind in kinds {
         for action in ["CreateDisk", "DescribeDisks", "DeleteDisk"] {
             let stage = Stage::new(&[]);
-            let fault = json!({"action": action, "kind": kind});
-            stage.configure(&json!({"faults": [fault]}));
+            stage.fault(action, &kind);
             let patient = stage.within(Duration::from_secs(300));
             let volume = patient.create(new_volume("pvc-1")).await;
             let volume = volume.unwrap_or_else(|status| panic!("{action} {kind}: {status}"));

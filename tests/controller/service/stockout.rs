@@ -92,27 +92,6 @@ async fn fifty_claims_of_two_sold_out_pairs_share_one_probe_per_pair() {
     assert_eq!(stage.disks().len(), 51);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_response_without_a_request_has_the_last_rejection_of_each_pair() {
-    let stage = established(&["--out-of-stock=cn-beijing-b/*"]).await;
-    let both = "cloud_essd,cloud_ssd";
-    stage.create(claim("pvc-1", "b", both)).await.unwrap_err();
-    sleep(3).await;
-    stage.cloud.clear_calls();
-    let refused = stage.create(claim("pvc-2", "b", both)).await;
-    let parts = [
-        "cloud_essd in cn-beijing-b: not attempted by this call: ",
-        "cloud_ssd in cn-beijing-b: not attempted by this call: ",
-        "CreateDisk failed with ",
-        "RequestId",
-        " s ago; the next attempt is due in ",
-    ];
-    assert_error(refused, Code::ResourceExhausted, &parts);
-    assert_eq!(stage.calls("CreateDisk"), 0);
-    let created = stage.create(claim("pvc-3", "a", "cloud_essd")).await;
-    assert!(created.is_ok());
-}
-
 /// The longest creation of ten claims in zone a, ten seconds after `sold_out` claims in zone b.
 async fn healthy(sold_out: usize) -> Duration {
     let flags = ["--out-of-stock=cn-beijing-b/*", "--throttle=CreateDisk=60"];

@@ -91,18 +91,6 @@ async fn attach_to_a_full_node_fails_with_the_cloud_code_unless_already_attached
 }
 
 #[tokio::test(start_paused = true)]
-async fn attach_of_an_unknown_disk_or_to_an_unknown_node_is_not_found() {
-    let setup = Setup::new(&[]);
-    let (disk, node): (DiskId, InstanceId) = ("d-none".parse().unwrap(), "i-none".parse().unwrap());
-    let rejected = setup.try_attach(minutes(1), &disk, &node_one()).await.unwrap_err();
-    assert!(matches!(rejected, Error::NoSuchDisk { .. }), "{rejected:?}");
-    let disk = setup.disk("pvc-1").await;
-    let rejected = setup.try_attach(minutes(1), &disk, &node).await.unwrap_err();
-    assert_failure(&rejected, Failure::NoSuchNode);
-    assert_names(&rejected, &["i-none"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn attach_to_a_node_in_another_zone_fails_precondition_with_the_cloud_code() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;

@@ -2,10 +2,6 @@
 
 use crate::verbs::kit::*;
 
-fn node() -> InstanceId {
-    "i-0".parse().unwrap()
-}
-
 /// Direction of the concurrent operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -18,8 +14,8 @@ async fn run_all(setup: &Setup, disks: &[DiskId], operation: Operation) -> Durat
     let started = Instant::now();
     let call = |setup: Setup, disk: DiskId| async move {
         match operation {
-            Operation::Attach => setup.try_attach(minutes(5), &disk, &node()).await.map(drop),
-            Operation::Detach => setup.try_detach(minutes(5), &disk, &node()).await,
+            Operation::Attach => setup.try_attach(minutes(5), &disk, &node(0)).await.map(drop),
+            Operation::Detach => setup.try_detach(minutes(5), &disk, &node(0)).await,
         }
     };
     for outcome in setup.each(disks.to_vec(), call).await {
@@ -48,7 +44,7 @@ fn assert_sequential(duration: Duration) {
 #[tokio::test(start_paused = true)]
 async fn an_instance_tagged_for_concurrency_attaches_in_parallel_and_is_described_once() {
     let setup = Setup::with_nodes(1, &["--attach-delay=2s", "--detach-delay=2s"]);
-    tag_for_concurrency(&setup, &node());
+    tag_for_concurrency(&setup, &node(0));
     let disks = setup.create_disks(10).await;
     let duration = run_all(&setup, &disks, Operation::Attach).await;
     assert!(duration <= Duration::from_millis(3000), "{duration:?}");
@@ -89,7 +85,7 @@ async fn rejections_despite_the_concurrency_tag_reduce_the_parallelism() {
     for alternatives in ["first", "last"] {
         let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
-        setup.cloud.tag_instance(node(), "supportConcurrencyAttach", "true");
+        setup.cloud.tag_instance(node(0), "supportConcurrencyAttach", "true");
         let disks = setup.create_disks(5).await;
         // The instance rejects parallel operations despite its tag.
         let code = if alternatives == "first" {
@@ -117,7 +113,7 @@ async fn a_detach_precedes_queued_attaches_if_the_operations_are_exclusive() {
     let detaching = async {
         sleep(1).await;
         let started = Instant::now();
-        setup.detach(&disks[0], &node()).await;
+        setup.detach(&disks[0], &node(0)).await;
         started.elapsed()
     };
     let (_, detach_duration) = tokio::join!(attaching, detaching);
@@ -184,7 +180,7 @@ async fn a_failed_or_empty_read_of_the_instance_is_repeated() {
         error_code(403, "Forbidden.RAM"),
     ] {
         let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
-        tag_for_concurrency(&setup, &node());
+        tag_for_concurrency(&setup, &node(0));
         let disks = setup.create_disks(12).await;
         setup.fault("DescribeInstances", &kind);
         let duration = run_all(&setup, &disks, Operation::Attach).await;

@@ -139,7 +139,7 @@ async fn out_of_stock_lists_each_zone_and_category_with_its_error() {
     for pair in ["ssd in cn-beijing-a", "essd in cn-beijing-a", "ssd in cn-beijing-b"] {
         assert_names(&rejected, &[&format!("cloud_{pair}: CreateDisk failed with ")]);
     }
-    assert_names(&rejected, &["RequestId"]);
+    assert_names(&rejected, &["RequestId", "zoneId"]);
     assert!(setup.rows().is_empty());
 }
 

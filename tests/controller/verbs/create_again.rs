@@ -28,16 +28,6 @@ async fn a_lost_create_response_is_not_final_and_the_retry_returns_the_disk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_retries_hide_lost_responses() {
-    for loss in losses() {
-        let setup = Setup::without_canary(&["--create-delay=1s"]);
-        setup.faults("CreateDisk", 3, &loss);
-        let disk = setup.create(&available("pvc-1")).await;
-        assert_eq!(setup.only_disk(), disk.id);
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_retry_returns_the_disk_of_a_lost_response_after_a_preferred_category_is_back_in_stock() {
     let setup = Setup::new(&["--stale=2s", "--out-of-stock=*/cloud_efficiency"]);
     setup.configure(&json!({"faults": [
@@ -160,32 +150,21 @@ async fn create_retries_while_the_first_call_is_in_flight() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_lost_during_creation_is_created_again() {
+async fn a_disk_lost_during_creation_is_replaced_once_after_ten_minutes() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         for stale in ["--stale=0s", "--stale=2s"] {
             let setup = Setup::new(&["--create-delay=2s", stale]);
             setup.fault("CreateDisk", &json!("fails-later"));
             // Indexes can hide a new disk for ten minutes.
-            let disk = retry(900, async || setup.try_create(seconds(20), &new).await)
-                .await
-                .unwrap();
+            let create = async || setup.try_create(seconds(30), &new).await;
+            let hidden = retry(560, create).await.unwrap_err();
+            assert_failure(&hidden, Failure::AbsenceUnproven);
+            assert!(setup.rows().is_empty());
+            let disk = retry(300, create).await.unwrap();
             assert_eq!(setup.only_disk(), disk.id);
             let again = setup.restarted().create(&new).await;
             assert_eq!((again.id, setup.only_disk()), (disk.id.clone(), disk.id));
         }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn create_after_delete_creates_a_new_disk() {
-    for new in [new_disk("pvc-1"), available("pvc-1")] {
-        let setup = Setup::new(&[]);
-        for _ in 0..3 {
-            let disk = setup.create(&new).await;
-            assert_eq!(setup.only_disk(), disk.id);
-            setup.delete(&disk.id).await;
-        }
-        assert!(setup.rows().is_empty());
     }
 }
 

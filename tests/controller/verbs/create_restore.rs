@@ -65,19 +65,6 @@ async fn a_snapshot_reported_ready_is_found_and_restored_with_stale_reads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_snapshot_is_not_found() {
-    let setup = Setup::new(&[]);
-    let source = setup.disk("source").await;
-    setup.snapshot("canary", &source).await;
-    setup.cloud.clear_calls();
-    let new = from_snapshot(&"s-none".parse().unwrap());
-    let create = async || setup.try_create(seconds(20), &new).await;
-    let rejected = retry(100, create).await.unwrap_err();
-    assert_error(&rejected, FailureKind::NotFound, &["s-none"]);
-    assert_eq!(setup.calls("CreateDisk"), 0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_disk_of_a_lost_response_is_found_after_its_snapshot_is_deleted() {
     let setup = Setup::new(&[]);
     let source = setup.disk("source").await;

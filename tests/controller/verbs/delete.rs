@@ -3,27 +3,21 @@
 use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
-async fn delete_of_an_attached_disk_fails_and_names_the_node() {
-    for stale in ["--stale=0s", "--stale=2s"] {
-        let setup = Setup::new(&[stale]);
-        let disk = setup.attached("pvc-1").await;
-        let rejected = setup.try_delete(minutes(1), &disk).await.unwrap_err();
-        assert_failure(&rejected, Failure::DiskStillAttached);
-        assert_error(&rejected, FailureKind::FailedPrecondition, &["i-one"]);
-        assert_eq!(setup.row(&disk)["status"], "In_use");
-        assert_eq!(setup.calls("DeleteDisk"), 0);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn delete_of_an_attaching_disk_fails() {
-    for stale in ["--stale=0s", "--stale=2s"] {
-        let setup = Setup::new(&["--attach-delay=3s", stale]);
-        let disk = setup.disk("pvc-1").await;
-        setup.attach_externally(&disk, &node_one()).await;
-        let rejected = setup.try_delete(minutes(1), &disk).await.unwrap_err();
-        assert_failure(&rejected, Failure::DiskStillAttached);
-        assert_eq!(setup.row(&disk)["status"], "In_use");
+async fn delete_of_an_attached_or_attaching_disk_fails_and_names_the_node() {
+    for is_attaching in [false, true] {
+        for stale in ["--stale=0s", "--stale=2s"] {
+            let setup = Setup::new(&["--attach-delay=3s", stale]);
+            let disk = setup.disk("pvc-1").await;
+            match is_attaching {
+                true => setup.attach_externally(&disk, &node_one()).await,
+                false => drop(setup.attach(&disk, &node_one()).await),
+            }
+            let rejected = setup.try_delete(minutes(1), &disk).await.unwrap_err();
+            assert_failure(&rejected, Failure::DiskStillAttached);
+            assert_error(&rejected, FailureKind::FailedPrecondition, &["i-one"]);
+            assert_eq!(setup.row(&disk)["status"], "In_use");
+            assert!(is_attaching || setup.calls("DeleteDisk") == 0);
+        }
     }
 }
 
@@ -49,21 +43,6 @@ async fn delete_of_an_untagged_disk_or_a_disk_of_another_cluster_fails() {
         assert_eq!(setup.row(&disk)["status"], "Available");
     }
     assert_eq!(setup.calls("DeleteDisk"), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn delete_of_a_nonexistent_disk_succeeds() {
-    for flags in [&[][..], &["--missing-is-error"]] {
-        let setup = Setup::new(flags);
-        let none = "d-none".parse().unwrap();
-        let delete = async || setup.try_delete(seconds(20), &none).await;
-        retry(100, delete).await.unwrap();
-        let disk = setup.disk("pvc-1").await;
-        for _ in 0..2 {
-            setup.delete(&disk).await;
-        }
-        assert!(setup.rows().is_empty());
-    }
 }
 
 #[tokio::test(start_paused = true)]

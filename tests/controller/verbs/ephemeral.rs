@@ -7,10 +7,6 @@ fn setup() -> Setup {
     Setup::with_multi_attach_nodes(2, &[])
 }
 
-fn node(n: usize) -> InstanceId {
-    format!("i-{n}").parse().unwrap()
-}
-
 fn ephemeral(name: &str) -> NewDisk {
     NewDisk {
         size: gib(1),

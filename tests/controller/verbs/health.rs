@@ -1,32 +1,6 @@
 //! Health of disks, and malformed rows.
 
-use diskplugin::disk::Severity;
-
 use crate::verbs::kit::*;
-
-#[tokio::test(start_paused = true)]
-async fn health_reports_the_lock_and_the_event_of_a_disk() {
-    let setup = Setup::new(&[]);
-    let disk = setup.disk("pvc-1").await;
-    let (row, issues) = setup.disks.inventory.health(minutes(1), &disk).await.unwrap();
-    assert_eq!((row.id, issues), (disk.clone(), vec![]));
-    setup.configure(&json!({"disk_health": {disk.as_str(): {
-        "health": "Impaired", "event": "Stalled", "lock": "financial"}}}));
-    let (_, issues) = setup.disks.inventory.health(minutes(1), &disk).await.unwrap();
-    let reported: Vec<_> = issues.iter().map(|a| (a.severity, a.reason.as_str())).collect();
-    assert_eq!(
-        reported,
-        [
-            (Severity::Degraded, "LockedFinancial"),
-            (Severity::Inaccessible, "Stalled")
-        ]
-    );
-    assert!(issues.iter().all(|a| a.message.contains(disk.as_str())));
-    let none = "d-none".parse().unwrap();
-    let read = async || setup.disks.inventory.health(seconds(20), &none).await;
-    let not_found = retry(100, read).await.unwrap_err();
-    assert_eq!(not_found.failure_kind(), FailureKind::NotFound);
-}
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_health_queries_share_one_call() {

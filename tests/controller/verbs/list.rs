@@ -113,7 +113,6 @@ async fn an_empty_response_is_not_accepted_while_owned_disks_are_known() {
     assert!(lists(&other).await.0.unwrap().is_empty());
 }
 
-/// IDs of the listed disks, and of the listed snapshots of `source` or of all disks.
 #[tokio::test(start_paused = true)]
 async fn a_list_awaits_an_index_that_lags() {
     let setup = Setup::without_canary(&["--stale=2s"]);
@@ -127,6 +126,7 @@ async fn a_list_awaits_an_index_that_lags() {
     assert_eq!(listed.unwrap(), [disk]);
 }
 
+/// IDs of the listed disks, and of the listed snapshots of `source` or of all disks.
 async fn listed(setup: &Setup, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<SnapshotId>) {
     let disks = setup.list().await;
     let snapshots = setup.list_snapshots(None, source);
@@ -187,15 +187,28 @@ async fn a_stale_read_does_not_list_a_detached_disk_as_attached() {
 
 #[tokio::test(start_paused = true)]
 async fn a_create_after_a_delete_returns_a_new_disk_or_snapshot() {
-    for seed in seeds(20) {
-        let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
-        let first = setup.disk("pvc-1").await;
-        setup.delete(&first).await;
-        let next = setup.disk("pvc-1").await;
-        assert_ne!(first, next);
-        assert_eq!(setup.only_disk(), next);
-        let first = setup.snapshot("snap-1", &next).await;
-        setup.delete_snapshot(&first).await;
-        assert_ne!(setup.snapshot("snap-1", &next).await, first);
+    let jumping = ["--stale=0s..2s", "--stale-jumping"];
+    let stale = seeds(20).map(|seed| (seed, &jumping[..]));
+    let current = [("--seed=0".to_owned(), &[][..])];
+    for (seed, flags) in stale.chain(current) {
+        for new in [new_disk("pvc-1"), available("pvc-1")] {
+            let setup = Setup::new(&[flags, &[&seed]].concat());
+            let mut disk = setup.create(&new).await.id;
+            for _ in 0..2 {
+                setup.delete(&disk).await;
+                let next = setup.create(&new).await.id;
+                assert_ne!(disk, next);
+                assert_eq!(setup.only_disk(), next);
+                disk = next;
+            }
+            let mut snapshot = setup.snapshot("snap-1", &disk).await;
+            for _ in 0..2 {
+                setup.delete_snapshot(&snapshot).await;
+                let next = setup.snapshot("snap-1", &disk).await;
+                assert_ne!(snapshot, next);
+                assert_eq!(setup.only_snapshot(), next);
+                snapshot = next;
+            }
+        }
     }
 }

@@ -140,23 +140,6 @@ async fn attach_and_detach_complete_under_continuous_lists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_create_makes_no_further_calls_and_a_repeat_returns_its_disk() {
-    let flags = ["--create-delay=30s", "--throttle=60"];
-    let setup = Setup::with_nodes(1, &flags);
-    let (disks, new) = (Arc::clone(&setup.disks), new_disk("pvc-1"));
-    let mut call = JoinSet::new();
-    call.spawn(async move { disks.provisioner.create(minutes(5), &new).await });
-    sleep(3).await;
-    call.shutdown().await;
-    let created = setup.only_disk();
-    let before = setup.cloud.calls().len();
-    sleep(300).await;
-    assert_eq!(setup.cloud.calls().len(), before);
-    assert_eq!(setup.disk("pvc-1").await, created);
-    assert_eq!(setup.rows().len(), 1);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_throttled_poll_stops_when_all_subscribers_are_cancelled() {
     let flags = ["--attach-delay=300s", "--throttle=DescribeDisks=10"];
     let setup = Setup::with_nodes(1, &flags);

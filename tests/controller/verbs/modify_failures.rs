@@ -71,11 +71,6 @@ async fn an_impossible_change_is_rejected_without_a_write_and_out_of_stock_is_re
         rejected.await.unwrap_err().failure_kind(),
         FailureKind::ResourceExhausted
     );
-    let unknown = "d-none".parse().unwrap();
-    let change = full_change();
-    let modify = async || setup.try_modify(seconds(20), &unknown, &change).await;
-    let rejected = retry(100, modify).await;
-    assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::NotFound);
 }
 
 #[tokio::test(start_paused = true)]

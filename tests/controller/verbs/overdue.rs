@@ -13,10 +13,6 @@ const OVERDUE: std::ops::RangeInclusive<Duration> = Duration::from_secs(20)..=Du
 /// A call for an operation that is overdue already.
 const NO_WAIT: Duration = Duration::from_secs(1);
 
-pub(crate) fn node(number: usize) -> InstanceId {
-    format!("i-{number}").parse().unwrap()
-}
-
 pub(crate) async fn timed<T>(call: impl Future<Output = T>) -> (T, Duration) {
     let start = Instant::now();
     let outcome = call.await;

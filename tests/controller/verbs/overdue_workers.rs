@@ -3,7 +3,7 @@
 use tokio::sync::Semaphore;
 
 use crate::verbs::kit::*;
-use crate::verbs::overdue::{TIMEOUT, node, timed};
+use crate::verbs::overdue::{TIMEOUT, timed};
 
 /// Workers of csi-attacher.
 const WORKERS: usize = 100;

@@ -3,10 +3,6 @@
 
 use crate::verbs::kit::*;
 
-fn node(n: usize) -> InstanceId {
-    format!("i-{n}").parse().unwrap()
-}
-
 fn multi_node(disk: &DiskId, node: &InstanceId) -> PublishRequest {
     PublishRequest {
         access: NodeAccess::MultiNode,

@@ -40,32 +40,6 @@ async fn the_read_only_tag_is_set_before_the_attach_and_removed_after_the_detach
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_access_mode_on_the_same_node_is_a_conflict_and_a_repeat_succeeds() {
-    for stale in ["--stale=0s", "--stale=2s"] {
-        for first in [false, true] {
-            let setup = Setup::new(&[stale]);
-            let disk = setup.disk("pvc-1").await;
-            let request = |read_only| PublishRequest {
-                read_only,
-                ..single_node(&disk, &node_one())
-            };
-            setup.publish(&request(first)).await.unwrap();
-            let other = setup.publish(&request(!first)).await.unwrap_err();
-            assert_eq!(other.failure_kind(), FailureKind::AlreadyExists, "{stale} {first}");
-            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-            let restarted = setup.restarted();
-            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-            let again = restarted.publish(&request(first)).await;
-            assert!(again.is_ok(), "{stale} {first}: {again:?}");
-            let other = restarted.publish(&request(!first)).await.unwrap_err();
-            let failure = other.failure();
-            assert_eq!(failure, Failure::AttachModeConflict, "{stale} {first}");
-            assert_eq!(setup.attachments(&disk).len(), 1);
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_repeated_read_only_publish_recovers_from_a_response_lost_at_any_call() {
     for action in ["TagResources", "AttachDisk"] {
         for loss in ["reset-before", "reset-after", "internal-error-after"] {

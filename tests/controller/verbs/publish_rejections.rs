@@ -15,19 +15,20 @@ async fn the_error_for_a_full_node_states_its_limit_and_its_attached_disks() {
     setup.publish(&single_node(&disk, &node_two())).await.unwrap();
     assert_eq!(setup.calls("DescribeInstanceTypes"), 0);
     setup.detach(&disk, &node_two()).await;
-    let error = setup.publish(&single_node(&disk, &node_one())).await.unwrap_err();
-    assert_error(
-        &error,
-        FailureKind::ResourceExhausted,
-        &[
-            disk.as_str(),
-            "i-one",
-            "ecs.g6.large supports",
-            "including the system disk",
-            "2 data disks are attached",
-            "InstanceDiskLimitExceeded",
-        ],
-    );
+    let parts = [
+        disk.as_str(),
+        "i-one",
+        "ecs.g6.large supports",
+        "including the system disk",
+        "2 data disks are attached",
+        "InstanceDiskLimitExceeded",
+    ];
+    // The second time, with the other documented status.
+    for _ in 0..2 {
+        let error = setup.publish(&single_node(&disk, &node_one())).await.unwrap_err();
+        assert_error(&error, FailureKind::ResourceExhausted, &parts);
+        setup.reject("AttachDisk", 400, "InstanceDiskLimitExceeded");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -36,6 +37,7 @@ async fn an_unsupported_instance_type_fails_the_precondition_and_the_error_names
     let disk = setup.disk("pvc-1").await;
     for (code, status) in [
         ("InvalidInstanceType.NotSupportDiskCategory", 403),
+        ("InvalidInstanceType.NotSupportDiskCategory", 400),
         ("InvalidInstanceType.NvmeUnsupported", 403),
         ("InvalidInstanceType.NotSupportMultiAttachDisk", 403),
         ("InvalidOperation.InstanceTypeNotSupport", 400),

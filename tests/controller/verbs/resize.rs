@@ -195,15 +195,6 @@ async fn resize_on_a_stopped_instance_is_aborted_with_the_error_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resizing_a_nonexistent_disk_is_not_found() {
-    let setup = Setup::new(&[]);
-    let none = "d-none".parse().unwrap();
-    let resize = async || setup.try_resize(seconds(20), &none, gib(30)).await;
-    let rejected = retry(100, resize).await;
-    assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::NotFound);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_disk_without_online_resize_fails_the_precondition_and_names_its_node() {
     for code in [
         "InvalidDiskSize.NotSupportResizeOnline",

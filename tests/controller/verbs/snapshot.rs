@@ -82,17 +82,6 @@ async fn a_snapshot_in_progress_aborts_another_and_a_consumed_token_does_not_blo
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_after_a_delete_creates_a_new_snapshot() {
-    let setup = Setup::new(&[]);
-    let disk = setup.disk("pvc-1").await;
-    for _ in 0..3 {
-        let created = setup.snapshot("snap", &disk).await;
-        assert_eq!(setup.only_snapshot(), created);
-        setup.delete_snapshot(&created).await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_deleted_snapshot_is_created_again_even_by_calls_with_short_deadlines() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
@@ -139,14 +128,6 @@ async fn a_cut_after_the_deadline_is_reported_and_a_repeat_returns_the_snapshot(
     assert_names(&late, &[&format!("last observed: snapshot {id} is progressing")]);
     let created = setup.restarted().create_snapshot(&snapshot).await;
     assert_eq!((created.id, setup.snapshots().len()), (id, 1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_snapshot_of_a_nonexistent_disk_is_not_found() {
-    let setup = Setup::new(&[]);
-    let snapshot = new_snapshot("snap", &"d-none".parse().unwrap());
-    let rejected = setup.try_snapshot(minutes(1), &snapshot).await.unwrap_err();
-    assert!(matches!(rejected, Error::NoSuchDisk { .. }), "{rejected:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -92,10 +92,16 @@ async fn a_repeat_with_everything_out_of_stock_costs_no_request_and_names_every_
         let text = text(&rejected);
         for category in Category::CREATABLE {
             for zone in ["a", "b"] {
-                let pair = format!("{category} in cn-beijing-{zone}: ");
+                let pair = format!("{category} in cn-beijing-{zone}: not attempted by this call: ");
                 assert!(text.contains(&pair), "{pair}: {text}");
             }
         }
+        let parts = [
+            "CreateDisk failed with ",
+            "RequestId",
+            " s ago; the next attempt is due in ",
+        ];
+        assert_names(&rejected, &parts);
     }
     assert_eq!(attempted_categories(&setup), [""; 0]);
     setup.configure(&json!({"out_of_stock": []}));
@@ -162,36 +168,6 @@ async fn a_size_that_the_cloud_rejects_everywhere_is_out_of_range() {
     let rejected = setup.try_create(minutes(1), &available("pvc-1")).await.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::OutOfRange, "{rejected}");
     assert!(setup.rows().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn capacity_is_the_size_range_of_the_categories_in_stock_or_none() {
-    let setup = Setup::new(&["--out-of-stock=cn-beijing-a/cloud_essd,cn-beijing-b/*"]);
-    let disk_in = |letter: &str, categories: &[Category]| NewDisk {
-        zones: vec![zone(letter).into()],
-        categories: categories.to_vec(),
-        size: diskplugin::model::SizeRange::default(),
-        ..new_disk("")
-    };
-    for (new, sizes) in [
-        (disk_in("a", &[Category::CloudEssd]), None),
-        (disk_in("a", &[Category::CloudEssd, Category::Cloud]), Some((5, 2000))),
-        (disk_in("b", &Category::CREATABLE), None),
-        (
-            disk_in("c", &[Category::CloudSsd, Category::CloudAuto]),
-            Some((1, 65536)),
-        ),
-    ] {
-        let range = setup.disks.provisioner.capacity(minutes(1), &new).await.unwrap();
-        let found = range.map(|sizes| (sizes.start().0, sizes.end().0));
-        assert_eq!(found, sizes, "{new:?}");
-    }
-    assert_eq!(setup.calls("DescribeAvailableResource"), 1);
-    sleep(61).await;
-    setup.configure(&json!({"out_of_stock": []}));
-    let essd = disk_in("a", &[Category::CloudEssd]);
-    let replenished = setup.disks.provisioner.capacity(minutes(1), &essd).await.unwrap();
-    assert_eq!(replenished.map(|sizes| sizes.start().0), Some(20));
 }
 
 #[tokio::test(start_paused = true)]
