@@ -10,7 +10,9 @@ use tokio::time::{Instant, timeout};
 use crate::common::csi::{info, list};
 use crate::common::machine::{TestDir, can_resize_mounted_ext, has_devices};
 use crate::common::process::{Ended, Process, Start};
+use crate::common::rng::Rng;
 use crate::common::wait::until;
+use crate::running::{SOON, wait};
 use crate::text::{assert_failed, assert_has, assert_succeeded};
 
 const STEPS: [&str; 21] = [
@@ -36,9 +38,6 @@ const STEPS: [&str; 21] = [
     "delete the restored volume",
     "delete the snapshot",
 ];
-
-/// After a signal the demo removes everything within this time.
-const SOON: Duration = Duration::from_secs(60);
 
 const NOTHING_LEFT: &str = "Cleanup complete: no mount, loop device or file is left.";
 
@@ -117,12 +116,12 @@ async fn an_impatient_terminal_leaves_nothing() {
     // Formatting is next, by a command.
     demo.wait_for_output("attach it to node 1").await;
     // Repeated Ctrl-C, which each process of the terminal's group receives.
-    until("the demo ends", SOON, async || {
+    wait("the demo ends", async || {
         let over = demo.is_over();
         if !over {
             demo.signal_group(Signal::SIGINT);
         }
-        over.then_some(())
+        over
     })
     .await;
     assert_stopped(&home, demo).await;
@@ -138,10 +137,7 @@ async fn a_reader_that_goes_away_leaves_nothing() {
     let shell = Start::of("sh").args(["-c", line, env!("CARGO_BIN_EXE_diskplugin")]);
     let ended = shell.env("TMPDIR", home.path()).ended().await;
     assert_has(&ended.stderr, &["cannot print"]);
-    until("everything is removed", SOON, async || {
-        home.leftovers().is_empty().then_some(())
-    })
-    .await;
+    wait("everything is removed", async || home.leftovers().is_empty()).await;
 }
 
 #[tokio::test]
@@ -241,15 +237,8 @@ async fn assert_stopped(home: &TestDir, demo: Process) {
 
 /// Pseudo-random instants, one in each equal part of the time that the delays of the demo's cloud take: 7 s.
 fn instants(count: u64) -> Vec<Duration> {
-    let mut state: u64 = 0x5EED;
-    let part = 6_700 / count;
-    let draw = |index| {
-        // Knuth's MMIX generator.
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        Duration::from_millis(200 + index * part + (state >> 33) % part)
-    };
+    let (mut rng, part) = (Rng(0x5EED), 6_700 / count);
+    let draw = |index| Duration::from_millis(200 + index * part + rng.below(part));
     (0..count).map(draw).collect()
 }
 

@@ -1,7 +1,6 @@
 //! `/healthz` and `/readyz`.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -10,11 +9,9 @@ use crate::common::csi::create;
 use crate::common::fake::{Fake, KEY, SECRET};
 use crate::common::wait::until;
 use crate::http_client::HttpResponse;
-use crate::running::{HTTP, Running, node, served};
+use crate::running::{HTTP, Running, SOON, node, served};
 use crate::shutdown::terminate_during_create;
 use crate::text::{assert_failed, assert_has, assert_lacks};
-
-const SOON: Duration = Duration::from_secs(60);
 
 fn keys(secret: &Path, value: &str) {
     std::fs::write(secret.join("access-key-id"), KEY).unwrap();

@@ -1,14 +1,11 @@
 //! Requests to the HTTP port of a process.
 
-use std::time::Duration;
-
 use reqwest::{Client, ClientBuilder, Method, RequestBuilder};
 use serde_json::Value;
 
 use crate::common::process::Process;
 use crate::common::wait::until;
-
-const SOON: Duration = Duration::from_secs(60);
+use crate::running::SOON;
 
 #[derive(Debug)]
 pub(crate) struct HttpResponse {

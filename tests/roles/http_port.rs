@@ -1,17 +1,13 @@
 //! The HTTP port: its address, unknown paths and methods, slow connections.
 
-use std::time::Duration;
-
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::health::is_root;
 use crate::http_client::request;
-use crate::running::{HTTP, Running, node};
+use crate::running::{HTTP, Running, SOON, node};
 use crate::text::{assert_failed, assert_has};
-
-const SOON: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn other_paths_and_methods_are_rejected() {

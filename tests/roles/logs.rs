@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::common::csi::{create, publish};
 use crate::common::fake::Fake;
-use crate::common::process::{Ended, diskplugin};
+use crate::common::process::Ended;
 use crate::running::Running;
 use crate::text::{assert_has, assert_lacks};
 
@@ -32,15 +32,6 @@ async fn in_json_each_line_is_an_object_and_each_call_has_its_method() {
         assert!(line["elapsed_ms"].is_u64(), "{line}");
     }
     assert_eq!(ended.stdout, "");
-}
-
-#[tokio::test]
-async fn in_json_the_reason_of_a_failed_start_is_an_object_too() {
-    let ended = diskplugin(["controller", "--region=r", "--zone=z", "--log-format=json"]);
-    let ended = ended.ended().await;
-    let lines = lines(&ended.stderr);
-    let last = lines.last().expect("there is a reason");
-    assert_has(&last["message"].to_string(), &["--cluster-id"]);
 }
 
 /// No collector of traces is set.

@@ -14,20 +14,6 @@ use crate::common::process::diskplugin;
 use crate::running::{HTTP, Running};
 use crate::text::assert_has;
 
-/// An installation error and its report.
-struct Misconfiguration {
-    what: &'static str,
-    region: &'static str,
-    /// Instead of the endpoint of the fake cloud.
-    endpoint: Option<&'static str>,
-    /// Configuration of the fake cloud.
-    cloud: Value,
-    /// The name of the failure, the advice, and the value that the message names.
-    parts: [&'static str; 3],
-    /// The failing check of `/readyz`; none if the error concerns a single call.
-    check: Option<&'static str>,
-}
-
 fn responds(status: u16, code: &str) -> Value {
     let fault = json!({"action": "*", "times": 1000, "kind": {"code": {"status": status, "code": code}}});
     json!({"faults": [fault]})
@@ -35,33 +21,26 @@ fn responds(status: u16, code: &str) -> Value {
 
 #[tokio::test]
 async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice() {
-    let case = |what, cloud, parts, check| Misconfiguration {
-        what,
-        region: "cn-beijing",
-        endpoint: None,
-        cloud,
-        parts,
-        check,
-    };
     let environment = "the credentials came from the environment";
-    let cases = [
-        Misconfiguration {
-            region: "cn-nowhere",
-            ..case(
-                "a region that the cloud does not have",
-                json!({}),
-                ["UNKNOWN_REGION", "correct --region", "cn-nowhere"],
-                Some("cloud"),
-            )
-        },
-        case(
-            "an inactive key",
+    let correct = ("cn-beijing", None);
+    let unreachable = ("cn-beijing", Some("http://127.0.0.1:9"));
+    // The cloud's state, the name of the failure, the advice, the value that the message names, and the failing check
+    // of `/readyz`; none if the error concerns a single call.
+    for ((region, endpoint), cloud, parts, check) in [
+        (
+            ("cn-nowhere", None),
+            json!({}),
+            ["UNKNOWN_REGION", "correct --region", "cn-nowhere"],
+            Some("cloud"),
+        ),
+        (
+            correct,
             json!({"inactive_keys": [KEY]}),
             ["ACCESS_KEY_INACTIVE", "enable it", environment],
             Some("credentials"),
         ),
-        case(
-            "a key that was deleted",
+        (
+            correct,
             responds(404, "InvalidAccessKeyId.NotFound"),
             [
                 "ACCESS_KEY_NOT_FOUND",
@@ -70,66 +49,58 @@ async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice(
             ],
             Some("credentials"),
         ),
-        case(
-            "a clock that is wrong",
+        (
+            correct,
             responds(400, "InvalidTimeStamp.Expired"),
             ["CLOCK_SKEW", "correct the clock", "InvalidTimeStamp.Expired"],
             Some("credentials"),
         ),
-        case(
-            "a key without rights",
+        (
+            correct,
             json!({"denied": ["CreateDisk"]}),
             ["ACCESS_DENIED", "RAM policy", "CreateDisk"],
             None,
         ),
-        Misconfiguration {
-            endpoint: Some("http://127.0.0.1:9"),
-            ..case(
-                "no server at the endpoint",
-                json!({}),
-                [
-                    "CLOUD_UNREACHABLE",
-                    "check --region and --ecs-endpoint",
-                    "http://127.0.0.1:9",
-                ],
-                None,
-            )
-        },
-    ];
-    for case in cases {
-        check(&case).await;
+        (
+            unreachable,
+            json!({}),
+            [
+                "CLOUD_UNREACHABLE",
+                "check --region and --ecs-endpoint",
+                "http://127.0.0.1:9",
+            ],
+            None,
+        ),
+    ] {
+        println!("{region} {endpoint:?} {cloud}");
+        let fake = Fake::start(&[]).await;
+        fake.configure(cloud).await;
+        let flags = [
+            HTTP.to_owned(),
+            format!("--region={region}"),
+            format!("--ecs-endpoint={}", endpoint.unwrap_or(&fake.url)),
+        ];
+        let controller = Running::of(|socket| {
+            let start = diskplugin(["controller", "--cluster-id=c-test", "--zone=cn-beijing-b"]);
+            start.args([endpoint(socket)]).args(flags).keys()
+        });
+        let controller = controller.await;
+        let refused = refused(&controller.channel).await;
+        // A response to an earlier process may be lost, so no refusal is final.
+        assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+        assert_has(refused.message(), &parts);
+        assert_has(&controller.process.stderr(), &parts);
+        let ready = controller.get("/readyz").await;
+        let failing = ["credentials", "cloud"].into_iter();
+        let failing: Vec<&str> = failing.filter(|check| ready.is_ok(check) == Some(false)).collect();
+        assert_eq!(failing, Vec::from_iter(check), "{ready:?}");
+        assert_eq!(ready.status, if failing.is_empty() { 200 } else { 503 });
+        if !failing.is_empty() {
+            assert_has(&ready.text, &[parts[1]]);
+        }
+        // A restart would not help, so the liveness check succeeds.
+        assert_eq!(controller.get("/healthz").await.status, 200);
     }
-}
-
-async fn check(case: &Misconfiguration) {
-    println!("{}", case.what);
-    let fake = Fake::start(&[]).await;
-    fake.configure(case.cloud.clone()).await;
-    let flags = [
-        HTTP.to_owned(),
-        format!("--region={}", case.region),
-        format!("--ecs-endpoint={}", case.endpoint.unwrap_or(&fake.url)),
-    ];
-    let controller = Running::of(|socket| {
-        let start = diskplugin(["controller", "--cluster-id=c-test", "--zone=cn-beijing-b"]);
-        start.args([endpoint(socket)]).args(flags).keys()
-    });
-    let controller = controller.await;
-    let refused = refused(&controller.channel).await;
-    // A response to an earlier process may be lost, so no refusal is final.
-    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
-    assert_has(refused.message(), &case.parts);
-    assert_has(&controller.process.stderr(), &case.parts);
-    let ready = controller.get("/readyz").await;
-    let failing = ["credentials", "cloud"].into_iter();
-    let failing: Vec<&str> = failing.filter(|check| ready.is_ok(check) == Some(false)).collect();
-    assert_eq!(failing, Vec::from_iter(case.check), "{ready:?}");
-    assert_eq!(ready.status, if failing.is_empty() { 200 } else { 503 });
-    if !failing.is_empty() {
-        assert_has(&ready.text, &[case.parts[1]]);
-    }
-    // A restart would not help, so the liveness check succeeds.
-    assert_eq!(controller.get("/healthz").await.status, 200);
 }
 
 /// The error of a call with a short timeout; sidecars wait longer.

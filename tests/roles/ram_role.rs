@@ -14,21 +14,18 @@ use crate::common::csi::{create, list, publish, volume, within};
 use crate::common::fake::{Fake, NODES};
 use crate::common::oidc::{ROLE, write_token};
 use crate::common::wait::until;
-use crate::running::Running;
+use crate::running::{Running, SOON};
 use crate::settings::with_variables;
 use crate::text::{assert_has, assert_lacks};
-
-/// Longer than any renewal on a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 const RENEWAL_FAILED: &str = "cannot renew credentials; the current ones are still valid";
 
 /// Makes calls until the condition is true; each call must succeed.
 async fn calls_until(event: &str, channel: &Channel, mut condition: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + TIMEOUT;
+    let end = Instant::now() + SOON;
     let mut tick = interval(Duration::from_millis(50));
     while !condition().await {
-        assert!(Instant::now() < end, "not within {TIMEOUT:?}: {event}");
+        assert!(Instant::now() < end, "not within {SOON:?}: {event}");
         list(channel).await.unwrap();
         tick.tick().await;
     }
@@ -64,15 +61,9 @@ async fn short_lived_credentials_of_an_oidc_role_are_renewed_without_failed_call
     calls_until("the warning", channel, async || log().contains(RENEWAL_FAILED)).await;
     let before = renewals().await;
     fake.configure(json!({"sts": {"unreachable": false}})).await;
-    calls_until("a renewal after the recovery", channel, async || {
-        renewals().await > before
-    })
-    .await;
+    calls_until("the recovery", channel, async || renewals().await > before).await;
     let recovered = "credential renewal succeeds again";
-    calls_until("the log line about the recovery", channel, async || {
-        log().contains(recovered)
-    })
-    .await;
+    calls_until("its log line", channel, async || log().contains(recovered)).await;
     let log = log();
     assert_eq!(log.matches(RENEWAL_FAILED).count(), 1, "{log}");
     assert_has(&log, &[&format!("credentials=\"the OIDC role {ROLE}\"")]);
@@ -125,7 +116,7 @@ async fn an_unavailable_token_service_does_not_delay_the_start() {
     let retriable = [Code::Unavailable, Code::DeadlineExceeded, Code::Cancelled];
     assert!(retriable.contains(&code), "{code:?}");
     fake.configure(json!({"sts": {"unreachable": false}})).await;
-    until("calls succeed", TIMEOUT, async || create(channel, "pvc-1").await.ok()).await;
+    until("calls succeed", SOON, async || create(channel, "pvc-1").await.ok()).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use diskplugin::csi::proto::GetPluginInfoRequest;
 use diskplugin::csi::proto::identity_client::IdentityClient;
@@ -13,13 +12,11 @@ use tempfile::TempDir;
 use tonic::transport::Channel;
 
 use crate::common::csi::{endpoint, info, socket, try_connect};
-use crate::common::process::{Process, Start, diskplugin};
+use crate::common::process::{Start, diskplugin};
 use crate::common::wait::until;
 use crate::http_client::{address, get};
-use crate::running::{self, HTTP, NO_METADATA};
+use crate::running::{self, HTTP, NO_METADATA, SOON, logged, wait};
 use crate::text::{assert_failed, assert_has};
-
-const SOON: Duration = Duration::from_secs(60);
 
 const NAME: &str = "diskplugin.csi.example";
 
@@ -61,6 +58,17 @@ impl Kubelet {
         })
         .await
     }
+
+    /// Registers the driver, or rejects it for this reason.
+    async fn notify(&self, error: Option<&str>) {
+        let (mut client, info) = self.discover(NAME).await;
+        assert_eq!(info.name, NAME);
+        let status = RegistrationStatus {
+            plugin_registered: error.is_none(),
+            error: error.unwrap_or_default().to_owned(),
+        };
+        client.notify_registration_status(status).await.unwrap();
+    }
 }
 
 fn node(csi: &Path, registry: &Path) -> Start {
@@ -74,21 +82,6 @@ async fn name(channel: Channel) -> String {
     info.unwrap().into_inner().name
 }
 
-async fn notify(client: &mut RegistrationClient<Channel>, error: Option<&str>) {
-    let status = RegistrationStatus {
-        plugin_registered: error.is_none(),
-        error: error.unwrap_or_default().to_owned(),
-    };
-    client.notify_registration_status(status).await.unwrap();
-}
-
-async fn logs(process: &Process, text: &str) {
-    until(&format!("the log has {text:?}"), SOON, async || {
-        process.stderr().contains(text).then_some(())
-    })
-    .await;
-}
-
 /// The registration socket, which kubelet discovers when it is created.
 fn identity(socket: &Path) -> Option<(u64, i64, i64)> {
     let socket = std::fs::metadata(socket).ok()?;
@@ -97,9 +90,8 @@ fn identity(socket: &Path) -> Option<(u64, i64, i64)> {
 
 /// kubelet retries only with a new socket.
 async fn wait_for_another(socket: &Path, before: Option<(u64, i64, i64)>) {
-    until("there is a new socket", SOON, async || {
-        let found = identity(socket)?;
-        (Some(found) != before).then_some(())
+    wait("there is a new socket", async || {
+        identity(socket).is_some_and(|found| Some(found) != before)
     })
     .await;
 }
@@ -109,19 +101,16 @@ async fn the_csi_socket_is_served_before_the_registration_socket() {
     let kubelet = Kubelet::new();
     let node = kubelet.node().spawn();
     let registration = kubelet.socket(NAME);
-    until("the registration socket exists", SOON, async || {
-        registration.exists().then_some(())
-    })
-    .await;
+    wait("the registration socket exists", async || registration.exists()).await;
     // Without a retry, as kubelet calls.
     let channel = try_connect(&kubelet.csi()).await.expect("the CSI socket is served");
     assert_eq!(name(channel).await, NAME);
-    let (mut client, info) = kubelet.discover(NAME).await;
+    let (_, info) = kubelet.discover(NAME).await;
     assert_eq!((info.r#type.as_str(), info.name.as_str()), ("CSIPlugin", NAME));
     assert_eq!(info.endpoint, kubelet.csi().display().to_string());
     assert_eq!(info.supported_versions, ["1.0.0"]);
-    notify(&mut client, None).await;
-    logs(&node, "registered with kubelet").await;
+    kubelet.notify(None).await;
+    logged(&node, "registered with kubelet").await;
 }
 
 #[tokio::test]
@@ -147,21 +136,20 @@ async fn a_rejection_is_reported_until_the_next_registration_succeeds() {
         let response = get(&http, "/readyz").await;
         (response.status, response.is_ok("registration"), response.text)
     };
-    let (mut client, _) = kubelet.discover(NAME).await;
+    kubelet.discover(NAME).await;
     let (status, is_ok, text) = registration().await;
     assert_eq!((status, is_ok), (503, Some(false)), "{text}");
     let first = identity(&kubelet.socket(NAME));
-    notify(&mut client, Some("topology value collision")).await;
+    kubelet.notify(Some("topology value collision")).await;
     let (status, is_ok, text) = registration().await;
     assert_eq!((status, is_ok), (503, Some(false)), "{text}");
     for part in ["topology value collision", "--kubelet-socket"] {
         assert_has(&text, &[part]);
-        logs(&node, part).await;
+        logged(&node, part).await;
     }
     assert_has(&node.stderr(), &["ERROR"]);
     wait_for_another(&kubelet.socket(NAME), first).await;
-    let (mut client, _) = kubelet.discover(NAME).await;
-    notify(&mut client, None).await;
+    kubelet.notify(None).await;
     let (_, is_ok, text) = registration().await;
     assert_eq!(is_ok, Some(true), "{text}");
     // The CSI socket is still served.
@@ -173,9 +161,7 @@ async fn a_restarted_kubelet_registers_the_driver_again() {
     let kubelet = Kubelet::new();
     let (_node, _channel) = kubelet.node().ready(&kubelet.csi()).await;
     for _ in 0..3 {
-        let (mut client, info) = kubelet.discover(NAME).await;
-        assert_eq!(info.name, NAME);
-        notify(&mut client, None).await;
+        kubelet.notify(None).await;
     }
 }
 
@@ -183,8 +169,7 @@ async fn a_restarted_kubelet_registers_the_driver_again() {
 async fn shutdown_removes_both_sockets() {
     let kubelet = Kubelet::new();
     let (node, _channel) = kubelet.node().ready(&kubelet.csi()).await;
-    let (mut client, _) = kubelet.discover(NAME).await;
-    notify(&mut client, None).await;
+    kubelet.notify(None).await;
     node.signal(Signal::SIGTERM);
     let ended = node.ended().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -204,9 +189,8 @@ async fn the_sockets_of_a_killed_node_are_taken_over() {
         assert!(socket.exists(), "a killed process cannot remove it");
     }
     let (node, _channel) = kubelet.node().ready(&kubelet.csi()).await;
-    let (mut client, _) = kubelet.discover(NAME).await;
-    notify(&mut client, None).await;
-    logs(&node, "registered with kubelet").await;
+    kubelet.notify(None).await;
+    logged(&node, "registered with kubelet").await;
 }
 
 #[tokio::test]
@@ -253,10 +237,10 @@ async fn a_node_registers_again_when_its_categories_become_known() {
         let topology = info.accessible_topology.unwrap().segments;
         topology.keys().filter(|key| key.contains("cloud_")).count()
     };
-    let (mut client, _) = kubelet.discover(NAME).await;
     assert_eq!(categories().await, 0);
+    kubelet.discover(NAME).await;
     let before = identity(&kubelet.socket(NAME));
-    notify(&mut client, None).await;
+    kubelet.notify(None).await;
 
     let text = r#"{"instanceTypes": {"ecs.g6.large": {"diskQuantity": 17, "categories": ["cloud_essd"]}}}"#;
     // Atomically, as kubelet updates a mounted ConfigMap.
@@ -264,12 +248,11 @@ async fn a_node_registers_again_when_its_categories_become_known() {
     std::fs::rename(file.with_extension("new"), &file).unwrap();
     // Other NodeGetInfo calls do not count as a report to kubelet.
     assert_eq!(categories().await, 1);
-    logs(&process, "registering again").await;
+    logged(&process, "registering again").await;
     wait_for_another(&kubelet.socket(NAME), before).await;
-    let (mut client, _) = kubelet.discover(NAME).await;
     assert_eq!(categories().await, 1);
-    notify(&mut client, None).await;
-    logs(&process, "registered with kubelet").await;
+    kubelet.notify(None).await;
+    logged(&process, "registered with kubelet").await;
     assert_eq!(process.stderr().matches("registering again").count(), 1);
 }
 
@@ -322,7 +305,7 @@ async fn a_node_without_metadata_stays_alive_and_registers_when_they_are_availab
     drop(node);
 
     let node = diskplugin(["node", NO_METADATA, &endpoint(&kubelet.csi())]).spawn();
-    logs(&node, "not an ECS instance").await;
+    logged(&node, "not an ECS instance").await;
     node.signal(Signal::SIGTERM);
     assert_eq!(node.ended().await.code, Some(0));
 }

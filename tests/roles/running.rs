@@ -1,6 +1,7 @@
 //! Roles that run, each with its own directory and socket.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
@@ -9,8 +10,11 @@ use tonic::transport::Channel;
 use crate::common::csi::{self, endpoint};
 use crate::common::fake::Fake;
 use crate::common::process::{Ended, Process, Start, diskplugin};
+use crate::common::wait::until;
 use crate::http_client::{HttpResponse, address, get};
 
+/// Timeout of any step on a busy machine.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// The flag for an HTTP port that the kernel selects.
 pub(crate) const HTTP: &str = "--http-address=127.0.0.1:0";
 /// No server listens there.
@@ -77,4 +81,17 @@ pub(crate) async fn served(cloud: &[&str], flags: &[&str]) -> (Fake, Running) {
     let fake = Fake::start(cloud).await;
     let controller = Running::controller(&fake, &[&[HTTP], flags].concat()).await;
     (fake, controller)
+}
+
+/// Waits until the condition is true.
+pub(crate) async fn wait(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
+    until(what, SOON, async || is_true().await.then_some(())).await;
+}
+
+/// Waits until the process has logged it.
+pub(crate) async fn logged(process: &Process, text: &str) {
+    wait(&format!("the log has {text:?}"), async || {
+        process.stderr().contains(text)
+    })
+    .await;
 }

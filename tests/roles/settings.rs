@@ -170,16 +170,6 @@ async fn a_node_can_be_configured_by_environment_variables() {
 }
 
 #[tokio::test]
-async fn the_cloud_can_be_selected_by_an_environment_variable() {
-    let both = Running::of(|socket| {
-        let endpoint = format!("unix://{}", socket.display());
-        let variables = [("ENDPOINT", endpoint.as_str()), ("CLOUD", "mock")];
-        with_variables(diskplugin(["all-in-one"]), &variables)
-    });
-    create(&both.await.channel, "pvc-1").await.unwrap();
-}
-
-#[tokio::test]
 async fn the_volume_limit_flag_takes_precedence_over_the_vendors_variable() {
     for (flags, variable, expected) in [
         (&[][..], Some("9"), 9),

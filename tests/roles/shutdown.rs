@@ -1,7 +1,5 @@
 //! SIGTERM: running calls finish, new calls are rejected, the socket is removed.
 
-use std::time::Duration;
-
 use nix::sys::signal::Signal;
 use tokio::time::Instant;
 use tonic::Code;
@@ -10,15 +8,13 @@ use crate::common::csi::{create, info, list, try_connect};
 use crate::common::fake::Fake;
 use crate::common::process::Start;
 use crate::common::wait::until;
-use crate::running::Running;
+use crate::running::{Running, SOON, wait};
 use crate::text::{assert_failed, assert_has};
-
-const SOON: Duration = Duration::from_secs(60);
 
 /// Waits until the cloud creates the disk, and sends SIGTERM.
 pub(crate) async fn terminate_during_create(fake: &Fake, controller: &Running) {
-    until("the cloud creates the disk", SOON, async || {
-        (fake.count("CreateDisk").await == 1).then_some(())
+    wait("the cloud creates the disk", async || {
+        fake.count("CreateDisk").await == 1
     })
     .await;
     controller.process.signal(Signal::SIGTERM);

@@ -1,15 +1,13 @@
 //! Ownership of the CSI socket.
 
 use std::path::Path;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use crate::common::csi::{endpoint, info};
 use crate::common::machine::has_devices;
 use crate::common::process::{Start, diskplugin};
-use crate::common::wait::until;
-use crate::running::Running;
+use crate::running::{Running, logged};
 use crate::text::assert_failed;
 
 fn node(id: &str, socket: &Path) -> Start {
@@ -46,10 +44,7 @@ async fn an_invisible_process_loses_its_socket_only_if_it_does_not_respond() {
     assert_failed(&second().ended().await, 1, &["in use by a running process"]);
     first.process.signal(Signal::SIGSTOP);
     let mut taken_over = second().spawn();
-    until("it takes over the socket", Duration::from_secs(60), async || {
-        taken_over.stderr().contains("taking over").then_some(())
-    })
-    .await;
+    logged(&taken_over, "taking over").await;
     let channel = taken_over.ready(&first.socket).await;
     assert_eq!(info(&channel).await.unwrap().node_id, "i-second");
     first.process.signal(Signal::SIGKILL);

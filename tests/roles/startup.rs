@@ -1,21 +1,11 @@
 //! Each role starts, with settings from the instance metadata service where flags are unset.
 
+use std::path::Path;
+
 use crate::common::csi::{create, endpoint, info, list, publish};
 use crate::common::fake::{Fake, NODES, ZONE};
 use crate::common::process::diskplugin;
 use crate::running::Running;
-
-#[tokio::test]
-async fn a_controller_creates_and_attaches_over_signed_http() {
-    let fake = Fake::start(&[]).await;
-    let controller = Running::controller(&fake, &[]).await;
-    let volume = create(&controller.channel, "pvc-1").await.unwrap();
-    publish(&controller.channel, &volume, NODES[0]).await.unwrap();
-    let disks = fake.disks().await;
-    assert_eq!(disks.len(), 1);
-    assert_eq!(disks[0]["id"], volume);
-    assert_eq!(disks[0]["status"], "In_use");
-}
 
 #[tokio::test]
 async fn a_node_has_no_credentials_and_makes_no_cloud_calls() {
@@ -47,7 +37,8 @@ async fn all_in_one_gets_its_location_from_a_metadata_service_that_requires_toke
 
 #[tokio::test]
 async fn all_in_one_with_an_embedded_cloud_needs_no_settings() {
-    let both = Running::of(|socket| diskplugin(["all-in-one", "--cloud=mock", &endpoint(socket)])).await;
+    let start = |socket: &Path| diskplugin(["all-in-one", &endpoint(socket)]).env("DISKPLUGIN_CLOUD", "mock");
+    let both = Running::of(start).await;
     let volume = create(&both.channel, "pvc-1").await.unwrap();
     let node = info(&both.channel).await.unwrap().node_id;
     publish(&both.channel, &volume, &node).await.unwrap();

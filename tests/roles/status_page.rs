@@ -1,7 +1,6 @@
 //! `/status`, with and without a browser.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use reqwest::Method;
 
@@ -12,10 +11,8 @@ use crate::common::recording_proxy::RecordingProxy;
 use crate::common::shell::has;
 use crate::common::wait::until;
 use crate::http_client::{client, request};
-use crate::running::served;
+use crate::running::{SOON, served};
 use crate::text::{assert_has, assert_lacks};
-
-const SOON: Duration = Duration::from_secs(60);
 
 /// An ID that would run a script, load an image and end an attribute.
 const HOSTILE: &str = r#"d-"><script>document.title="executed"</script><img src="http://127.0.0.1:9/x" onerror=x>"#;

@@ -6,10 +6,8 @@ use crate::common::csi::{create, endpoint, publish};
 use crate::common::fake::{Fake, NODES, ZONE};
 use crate::common::process::{Ended, diskplugin};
 use crate::common::wait::until;
-use crate::running::{HTTP, Running, served};
+use crate::running::{HTTP, Running, SOON, served};
 use crate::text::{assert_failed, assert_has, assert_lacks, assert_succeeded};
-
-const SOON: std::time::Duration = std::time::Duration::from_secs(60);
 
 async fn timeline(volume: &str, url: &str, flags: &[&str]) -> Ended {
     let start = diskplugin(["timeline", volume, "--url", url]);

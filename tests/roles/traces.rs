@@ -17,9 +17,8 @@ use tonic::{Request, Response, Status};
 use crate::common::csi::volume;
 use crate::common::fake::{Fake, KEY, SECRET};
 use crate::common::wait::until;
-use crate::running::Running;
+use crate::running::{Running, SOON};
 
-const SOON: Duration = Duration::from_secs(60);
 const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
 

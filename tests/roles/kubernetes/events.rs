@@ -10,7 +10,8 @@ use tonic::{Code, Status};
 use diskplugin::csi::proto::controller_client::ControllerClient;
 
 use crate::common::csi::{publish, volume};
-use crate::kubernetes::kit::{DRIVER, Kit, logged};
+use crate::kubernetes::kit::{DRIVER, Kit};
+use crate::running::logged;
 use crate::text::assert_has;
 
 const UID: &str = "0d6e3b1c-5f5c-4c39-9a3e-1f0e4a3f9d2b";

@@ -6,7 +6,8 @@ use tonic::transport::Channel;
 
 use crate::common::csi::create;
 use crate::common::process::Process;
-use crate::kubernetes::kit::{CONFIG_MAP, Kit, NODES, logged};
+use crate::kubernetes::kit::{CONFIG_MAP, Kit, NODES};
+use crate::running::logged;
 use crate::text::assert_lacks;
 
 const FLAG: &str = "--instance-types-config-map=types";

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use reqwest::Certificate;
 
-use crate::common::wait::until;
 use crate::http_client::{address, builder, client, response};
-use crate::kubernetes::kit::{Kit, SOON};
-use crate::running::HTTP;
+use crate::kubernetes::kit::Kit;
+use crate::running::{HTTP, wait};
 use crate::text::{assert_has, assert_lacks};
 
 const METRICS: &str = "/metrics";
@@ -86,8 +85,8 @@ async fn the_port_serves_https_and_uses_a_replaced_certificate() {
     assert!(page.status == 200 && page.text.ends_with("# EOF\n"), "{page:?}");
 
     let second = write_certificate(kit.dir.path());
-    until("the new certificate is used", SOON, async || {
-        request(&second).send().await.ok()
+    wait("the new certificate is used", async || {
+        request(&second).send().await.is_ok()
     })
     .await;
     request(&first).send().await.unwrap_err();

@@ -1,7 +1,5 @@
 //! A controller between the fake cloud and the fake API server.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tonic::transport::Channel;
@@ -11,9 +9,7 @@ use crate::common::fake::Fake;
 use crate::common::process::{Process, Start};
 use crate::common::wait::until;
 use crate::kubernetes::api::Api;
-
-/// Timeout of any step on a busy machine.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
+use crate::running::SOON;
 
 pub(crate) const DRIVER: &str = "diskplugin.csi.example";
 pub(crate) const TAINT: &str = "diskplugin.csi.example/agent-not-ready";
@@ -126,12 +122,6 @@ impl Kit {
         });
         lists.flatten().collect()
     }
-}
-
-/// Waits until the process has logged it.
-pub(crate) async fn logged(process: &Process, text: &str) {
-    let what = format!("the log has {text:?}");
-    until(&what, SOON, async || process.stderr().contains(text).then_some(())).await;
 }
 
 /// A kubeconfig for this server.

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::common::process::{Process, Start, diskplugin};
-use crate::kubernetes::kit::{DRIVER, Kit, NODES, logged};
+use crate::kubernetes::kit::{DRIVER, Kit, NODES};
+use crate::running::logged;
 use crate::text::{assert_failed, assert_has, assert_lacks, assert_succeeded};
 
 const ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";
@@ -97,19 +98,16 @@ async fn it_waits_on_a_drained_node_for_the_volumes_of_the_driver_on_this_node()
 }
 
 #[tokio::test]
-async fn a_drained_node_without_volumes_of_the_driver_does_not_wait() {
-    let kit = Kit::new(&[]).await;
-    attach(&kit, "other", "other.csi.example", "worker-1");
-    node(&kit, &json!({"unschedulable": true}), &json!({}));
-    assert_ends(hook(&kit, "1h"), "no volume is attached to the node").await;
-}
-
-#[tokio::test]
-async fn it_ends_at_its_deadline() {
-    let kit = Kit::new(&[]).await;
-    attach(&kit, "one", DRIVER, "worker-1");
-    node(&kit, &json!({"unschedulable": true}), &json!({}));
-    assert_ends(hook(&kit, "1s"), "volumes are still attached after 1s: the pod stops").await;
+async fn it_ends_at_its_deadline_or_without_volumes_of_the_driver() {
+    for (driver, timeout, text) in [
+        (DRIVER, "1s", "volumes are still attached after 1s: the pod stops"),
+        ("other.csi.example", "1h", "no volume is attached to the node"),
+    ] {
+        let kit = Kit::new(&[]).await;
+        attach(&kit, "one", driver, "worker-1");
+        node(&kit, &json!({"unschedulable": true}), &json!({}));
+        assert_ends(hook(&kit, timeout), text).await;
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::kubernetes::kit::{DRIVER, Kit, NODES, TAINT, logged};
+use crate::kubernetes::kit::{DRIVER, Kit, NODES, TAINT};
+use crate::running::logged;
 
 /// A Node that has just joined, which also has a taint of another owner.
 fn join(kit: &Kit, name: &str) {

@@ -2,13 +2,12 @@
 
 use diskplugin::csi::proto::controller_client::ControllerClient;
 use diskplugin::csi::proto::node_client::NodeClient;
-use diskplugin::csi::proto::{
-    ControllerUnpublishVolumeRequest, DeleteVolumeRequest, NodeStageVolumeRequest, NodeUnstageVolumeRequest,
-};
+use diskplugin::csi::proto::{NodeStageVolumeRequest, NodeUnstageVolumeRequest};
 use tonic::transport::Channel;
 
 use crate::common::csi::{capability, create, endpoint, info, publish, volume};
 use crate::common::process::diskplugin;
+use crate::common::request::{deletion, unpublication};
 use crate::common::shell::{clean_up, sh};
 use crate::running::{HTTP, Running};
 
@@ -111,17 +110,10 @@ impl Driver {
             staging_target_path: self.staging(id),
         };
         self.node().node_unstage_volume(unstage).await.unwrap();
-        let unpublish = ControllerUnpublishVolumeRequest {
-            volume_id: id.to_owned(),
-            node_id: self.node.clone(),
-            ..ControllerUnpublishVolumeRequest::default()
-        };
-        self.controller().controller_unpublish_volume(unpublish).await.unwrap();
-        let delete = DeleteVolumeRequest {
-            volume_id: id.to_owned(),
-            ..DeleteVolumeRequest::default()
-        };
-        self.controller().delete_volume(delete).await.unwrap();
+        let mut controller = self.controller();
+        let unpublish = unpublication(id, &self.node);
+        controller.controller_unpublish_volume(unpublish).await.unwrap();
+        controller.delete_volume(deletion(id)).await.unwrap();
     }
 
     /// Calls that fail: a category that is out of stock, and volumes that do not exist.

@@ -1,17 +1,14 @@
 //! A Prometheus server on loopback, and its HTTP API.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::process::{Process, Start};
-use crate::common::wait::until;
 use crate::monitoring::files::rules_path;
-
-const TIMEOUT: Duration = Duration::from_secs(60);
+use crate::running::{SOON, wait};
 
 /// A running server. Dropping it kills it and removes its data.
 pub(crate) struct Prometheus {
@@ -52,7 +49,7 @@ impl Prometheus {
                 "--enable-feature=exemplar-storage".to_owned(),
             ])
             .spawn();
-        let client = reqwest::Client::builder().timeout(TIMEOUT).no_proxy();
+        let client = reqwest::Client::builder().timeout(SOON).no_proxy();
         let mut server = Self {
             process,
             _directory: directory,
@@ -65,10 +62,10 @@ impl Prometheus {
 
     async fn wait_until_ready(&mut self) {
         let ready = format!("{}/-/ready", self.url);
-        until("prometheus is ready", TIMEOUT, async || {
+        wait("prometheus is ready", async || {
             assert!(!self.process.is_over(), "{}", self.process.stderr());
-            let response = self.client.get(&ready).send().await.ok()?;
-            response.status().is_success().then_some(())
+            let response = self.client.get(&ready).send().await;
+            response.is_ok_and(|response| response.status().is_success())
         })
         .await;
     }

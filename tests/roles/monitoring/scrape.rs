@@ -13,11 +13,10 @@ use crate::monitoring::files::{Panel, alerts, dashboards};
 use crate::monitoring::prometheus::Prometheus;
 use crate::monitoring::promtool::is_installed;
 use crate::monitoring::report;
+use crate::running::{SOON, wait};
 
 /// How many volumes come and go: each histogram needs increases between two scrapes.
 const ROUNDS: u32 = 4;
-
-const SOON: Duration = Duration::from_secs(60);
 
 /// Panels without data, and why.
 const WITHOUT_DATA: [&str; 5] = [
@@ -56,14 +55,13 @@ async fn data(prometheus: &Prometheus, panel: &Panel) -> Result<usize, String> {
 }
 
 async fn check_targets(prometheus: &Prometheus) {
-    until("both targets are scraped", SOON, async || {
+    wait("both targets are scraped", async || {
         let targets = prometheus.get("targets", &[]).await.unwrap();
         let active = targets["activeTargets"].as_array().unwrap();
         for target in active {
             assert_eq!(target["lastError"], "", "{target}");
         }
-        let up = active.iter().filter(|target| target["health"] == "up").count();
-        (up == 2).then_some(())
+        active.iter().filter(|target| target["health"] == "up").count() == 2
     })
     .await;
 }
@@ -154,9 +152,9 @@ async fn prometheus_has_data_for_every_panel_and_evaluates_every_alert() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     driver.exceed_the_quota("more").await;
-    until("the disks are listed", SOON, async || {
+    wait("the disks are listed", async || {
         let listed = prometheus.instant("diskplugin_node_attachments_used").await;
-        (!listed.unwrap().is_empty()).then_some(())
+        !listed.unwrap().is_empty()
     })
     .await;
     tokio::time::sleep(Duration::from_secs(2)).await;

@@ -7,9 +7,8 @@ use std::time::Duration;
 use diskplugin::csi::proto::controller_client::ControllerClient;
 use diskplugin::csi::proto::node_client::NodeClient;
 use diskplugin::csi::proto::{
-    ControllerExpandVolumeRequest, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest,
-    CreateSnapshotRequest, CreateVolumeRequest, DeleteVolumeRequest, NodeExpandVolumeRequest, NodePublishVolumeRequest,
-    NodeStageVolumeRequest, ValidateVolumeCapabilitiesRequest,
+    CreateVolumeRequest, NodeExpandVolumeRequest, NodePublishVolumeRequest, NodeStageVolumeRequest,
+    ValidateVolumeCapabilitiesRequest,
 };
 use tonic::transport::Channel;
 use tonic::{Response, Status};
@@ -18,6 +17,7 @@ use crate::common::csi::{capability, endpoint, volume, within};
 use crate::common::fake::{Fake, NODES, ZONE};
 use crate::common::process::{Start, diskplugin};
 use crate::common::recording_proxy::RecordingProxy;
+use crate::common::request::{deletion, expansion, new_snapshot, parameters, publication, range, unpublication};
 use crate::running::Running;
 use crate::secrets::hidden::{Hidden, ODD, PLAIN, signatures};
 
@@ -43,92 +43,56 @@ impl Errors {
 
 /// Makes every call that has `secrets`, successful and failing ones.
 pub(crate) async fn make_calls(channel: &Channel, hidden: &Hidden, deadline: Duration) -> Errors {
-    let secrets = || std::collections::HashMap::from([("key".to_owned(), hidden.marker.to_owned())]);
-    let capability = Some(capability());
     let mut errors = Errors::default();
     let mut controller = ControllerClient::new(channel.clone());
     let mut node = NodeClient::new(channel.clone());
-    let create = CreateVolumeRequest {
-        secrets: secrets(),
-        ..volume("pvc-1")
-    };
-    let created = controller.create_volume(within(deadline, create)).await;
-    let id = errors.note(created).volume.unwrap_or_default().volume_id;
-    let id = if id.is_empty() { "d-none".to_owned() } else { id };
-    let wrong = CreateVolumeRequest {
-        secrets: secrets(),
-        parameters: [("no-such".to_owned(), "parameter".to_owned())].into(),
-        ..volume("pvc-2")
-    };
-    errors.note(controller.create_volume(within(deadline, wrong)).await);
-    for disk in [id.as_str(), "d-other"] {
-        let publish = ControllerPublishVolumeRequest {
-            volume_id: disk.to_owned(),
-            node_id: NODES[0].to_owned(),
-            volume_capability: capability.clone(),
-            secrets: secrets(),
-            ..ControllerPublishVolumeRequest::default()
-        };
-        errors.note(controller.controller_publish_volume(within(deadline, publish)).await);
+    macro_rules! call {
+        ($client:ident.$rpc:ident($message:expr)) => {{
+            let mut message = $message;
+            message.secrets = parameters(&[("key", hidden.marker)]);
+            errors.note($client.$rpc(within(deadline, message)).await)
+        }};
     }
-    let validate = ValidateVolumeCapabilitiesRequest {
+    let created = call!(controller.create_volume(volume("pvc-1")));
+    let id = created.volume.unwrap_or_default().volume_id;
+    let id = if id.is_empty() { "d-none".to_owned() } else { id };
+    let (staging_target_path, target) = ("/nowhere/staging".to_owned(), "/nowhere/target".to_owned());
+    call!(controller.create_volume(CreateVolumeRequest {
+        parameters: parameters(&[("no-such", "parameter")]),
+        ..volume("pvc-2")
+    }));
+    for disk in [id.as_str(), "d-other"] {
+        call!(controller.controller_publish_volume(publication(disk, NODES[0])));
+    }
+    call!(
+        controller.validate_volume_capabilities(ValidateVolumeCapabilitiesRequest {
+            volume_id: id.clone(),
+            volume_capabilities: vec![capability()],
+            ..Default::default()
+        })
+    );
+    call!(controller.create_snapshot(new_snapshot("snapshot-1", &id)));
+    call!(controller.controller_expand_volume(expansion(&id, range(20, 0))));
+    call!(node.node_stage_volume(NodeStageVolumeRequest {
         volume_id: id.clone(),
-        volume_capabilities: capability.iter().cloned().collect(),
-        secrets: secrets(),
-        ..ValidateVolumeCapabilitiesRequest::default()
-    };
-    let validate = within(deadline, validate);
-    errors.note(controller.validate_volume_capabilities(validate).await);
-    let snapshot = CreateSnapshotRequest {
-        source_volume_id: id.clone(),
-        name: "snapshot-1".to_owned(),
-        secrets: secrets(),
-        ..CreateSnapshotRequest::default()
-    };
-    errors.note(controller.create_snapshot(within(deadline, snapshot)).await);
-    let expand = ControllerExpandVolumeRequest {
+        staging_target_path: staging_target_path.clone(),
+        volume_capability: Some(capability()),
+        ..Default::default()
+    }));
+    call!(node.node_publish_volume(NodePublishVolumeRequest {
         volume_id: id.clone(),
-        capacity_range: volume("").capacity_range,
-        secrets: secrets(),
-        ..ControllerExpandVolumeRequest::default()
-    };
-    errors.note(controller.controller_expand_volume(within(deadline, expand)).await);
-    let stage = NodeStageVolumeRequest {
+        staging_target_path,
+        target_path: target.clone(),
+        volume_capability: Some(capability()),
+        ..Default::default()
+    }));
+    call!(node.node_expand_volume(NodeExpandVolumeRequest {
         volume_id: id.clone(),
-        staging_target_path: "/nowhere/staging".to_owned(),
-        volume_capability: capability.clone(),
-        secrets: secrets(),
-        ..NodeStageVolumeRequest::default()
-    };
-    errors.note(node.node_stage_volume(within(deadline, stage)).await);
-    let publish = NodePublishVolumeRequest {
-        volume_id: id.clone(),
-        staging_target_path: "/nowhere/staging".to_owned(),
-        target_path: "/nowhere/target".to_owned(),
-        volume_capability: capability.clone(),
-        secrets: secrets(),
-        ..NodePublishVolumeRequest::default()
-    };
-    errors.note(node.node_publish_volume(within(deadline, publish)).await);
-    let expand = NodeExpandVolumeRequest {
-        volume_id: id.clone(),
-        volume_path: "/nowhere/target".to_owned(),
-        secrets: secrets(),
-        ..NodeExpandVolumeRequest::default()
-    };
-    errors.note(node.node_expand_volume(within(deadline, expand)).await);
-    let unpublish = ControllerUnpublishVolumeRequest {
-        volume_id: id.clone(),
-        node_id: NODES[0].to_owned(),
-        secrets: secrets(),
-    };
-    let unpublish = within(deadline, unpublish);
-    errors.note(controller.controller_unpublish_volume(unpublish).await);
-    let delete = DeleteVolumeRequest {
-        volume_id: id,
-        secrets: secrets(),
-    };
-    errors.note(controller.delete_volume(within(deadline, delete)).await);
+        volume_path: target,
+        ..Default::default()
+    }));
+    call!(controller.controller_unpublish_volume(unpublication(&id, NODES[0])));
+    call!(controller.delete_volume(deletion(&id)));
     errors
 }
 

@@ -1,14 +1,9 @@
 //! The controller counts the orphans that the command reports.
 
-use std::time::Duration;
-
 use crate::common::wait::until;
 use crate::http_client::{address, get};
 use crate::kubernetes::orphans::fixture::Fixture;
-use crate::running::HTTP;
-
-/// The first count is after the interval, and waits for the lag of the cloud's reads.
-const COUNTED: Duration = Duration::from_secs(60);
+use crate::running::{HTTP, SOON};
 
 #[tokio::test]
 async fn the_controller_counts_unused_disks_by_class_and_size() {
@@ -19,7 +14,7 @@ async fn the_controller_counts_unused_disks_by_class_and_size() {
     fixture.volume("gone", "d-gone", "Bound");
     let (controller, _) = fixture.kit.ready(&["--metrics-orphans-interval=10s", HTTP]).await;
     let http = address(&controller).await;
-    let metrics = until("orphans are counted", COUNTED, async || {
+    let metrics = until("orphans are counted", SOON, async || {
         let metrics = get(&http, "/metrics").await.text;
         metrics.contains("diskplugin_orphans{").then_some(metrics)
     })
