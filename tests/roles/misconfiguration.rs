@@ -26,7 +26,7 @@ async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice(
     let unreachable = ("cn-beijing", Some("http://127.0.0.1:9"));
     // The cloud's state, the name of the failure, the advice, the value that the message names, and the failing check
     // of `/readyz`; none if the error concerns a single call.
-    for ((region, endpoint), cloud, parts, check) in [
+    for ((region, ecs_endpoint), cloud, parts, check) in [
         (
             ("cn-nowhere", None),
             json!({}),
@@ -72,13 +72,13 @@ async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice(
             None,
         ),
     ] {
-        println!("{region} {endpoint:?} {cloud}");
+        println!("{region} {ecs_endpoint:?} {cloud}");
         let fake = Fake::start(&[]).await;
         fake.configure(cloud).await;
         let flags = [
             HTTP.to_owned(),
             format!("--region={region}"),
-            format!("--ecs-endpoint={}", endpoint.unwrap_or(&fake.url)),
+            format!("--ecs-endpoint={}", ecs_endpoint.unwrap_or(&fake.url)),
         ];
         let controller = Running::of(|socket| {
             let start = diskplugin(["controller", "--cluster-id=c-test", "--zone=cn-beijing-b"]);
