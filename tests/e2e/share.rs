@@ -70,8 +70,8 @@ pub(crate) async fn once(scene: &Scene<'_>) {
     scene.close(&["data"]).await;
 }
 
-/// A snapshot of a mounted ext4, whose journal is not replayed, is restored for readers. Both run on one node: the nodes
-/// of this cluster share a kernel, in which a second mount namespace may not use the device.
+/// A snapshot of a mounted ext4, whose journal is not replayed, is restored for readers. Both run on one node: the
+/// nodes of this cluster share a kernel, in which a second mount namespace may not use the device.
 pub(crate) async fn readers(scene: &Scene<'_>) {
     scene.want("data", "disk").await;
     scene.start("writer", &["data"]).await;
