@@ -6,37 +6,30 @@
 //! respond) waits for it. The measured time is from the creation of the link, the last requirement of the node, to the
 //! response.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use diskplugin::base::Deadline;
 use diskplugin::csi::node::Service;
-use diskplugin::csi::proto::NodeStageVolumeRequest;
-use diskplugin::csi::proto::node_server::Node as _;
 use diskplugin::linux::{Host, Linux, ProcessExec, Roots};
 use diskplugin::model::Serial;
 use tokio::time::{Instant, MissedTickBehavior};
 use tonic::Code;
 
-use common::csi::within;
+use common::csi::block;
+use common::disk::{Disk, MIB, node};
 use common::loop_device::attach_command;
-use common::request::block;
+use common::machine::TestDir;
 use common::shell::sh;
-use disk::node;
+use common::volume::{LONG_TIMEOUT, NodePort, NodeVolume};
 
 #[path = "../tests/common/mod.rs"]
 #[expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, which use the rest")]
 mod common;
-#[path = "../tests/node/disk.rs"]
-#[expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, which use the rest")]
-mod disk;
 
 const DISKS: u64 = 100;
 const POLL: Duration = Duration::from_millis(500);
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Suffices for one search, without waiting.
 const ONE_SEARCH: Duration = Duration::from_millis(1);
@@ -59,10 +52,10 @@ async fn search() -> anyhow::Result<()> {
     const SEARCHES: u32 = 200;
     let host = Linux::new(Arc::new(ProcessExec), Roots::default());
     let serial = Serial::new("bench").context("a serial")?;
-    let count = host.devices(Deadline::after(TIMEOUT)).await?.len();
+    let count = host.devices(Deadline::after(LONG_TIMEOUT)).await?.len();
     let start = Instant::now();
     for _ in 0..SEARCHES {
-        host.search(Deadline::after(TIMEOUT), &serial, None).await?;
+        host.search(Deadline::after(LONG_TIMEOUT), &serial, None).await?;
     }
     let each = start.elapsed() / SEARCHES;
     println!("one search of the {count} block devices of this machine {each:>21.1?}");
@@ -70,27 +63,26 @@ async fn search() -> anyhow::Result<()> {
 }
 
 async fn figure(name: &str, polls: bool) -> anyhow::Result<()> {
-    let dir = tempfile::tempdir()?;
-    let links = dir.path().join("devices");
-    fs::create_dir(&links)?;
-    let service = Service::new(node(dir.path(), Arc::new(ProcessExec), Arc::new(ProcessExec)));
-    let staging = dir.path().join("staging").display().to_string();
+    let home = TestDir::new();
+    let service = Service::new(node(home.path(), Arc::new(ProcessExec), Arc::new(ProcessExec)));
     let mut took = Vec::new();
     for index in 0..DISKS {
-        let serial = format!("bench{index}");
+        let disk = Disk::new(home.path(), &format!("bench{index}"), 16 * MIB);
+        let port = NodePort::InProcess(service.clone());
+        let volume = NodeVolume::new(port, disk.volume(), home.path(), Some(block()));
         let found = async {
-            let found = if polls {
-                poll(&service, &staging, &serial).await
+            if polls {
+                poll(&volume.within(ONE_SEARCH)).await?;
             } else {
-                stage(&service, &staging, &serial, TIMEOUT).await.map(drop)
-            };
-            found.map(|()| Instant::now())
+                volume.stage().await?;
+            }
+            anyhow::Ok(Instant::now())
         };
         let attach = async {
             // The poll must not be synchronized with the attach.
             let offset = Duration::from_millis(20 + index * 7 % 500);
             tokio::time::sleep(offset).await;
-            attach(dir.path(), &links, &serial).await
+            attach(&disk).await
         };
         let (found, attached) = tokio::join!(found, attach);
         let (device, since) = attached?;
@@ -105,38 +97,23 @@ async fn figure(name: &str, polls: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Attaches a disk as the fake cloud does.
-async fn attach(dir: &Path, links: &Path, serial: &str) -> anyhow::Result<(String, Instant)> {
-    let image: PathBuf = dir.join(format!("{serial}.img"));
-    fs::File::create(&image)?.set_len(16 << 20)?;
-    let device = sh(&attach_command(&image)).await;
+/// Attaches a disk as the fake cloud does; the time excludes losetup.
+async fn attach(disk: &Disk) -> anyhow::Result<(String, Instant)> {
+    let device = sh(&attach_command(&disk.image)).await;
     let since = Instant::now();
-    std::os::unix::fs::symlink(&device, links.join(serial))?;
+    std::os::unix::fs::symlink(&device, disk.link())?;
     Ok((device, since))
 }
 
-async fn poll(service: &Service, staging: &str, serial: &str) -> anyhow::Result<()> {
+async fn poll(volume: &NodeVolume) -> anyhow::Result<()> {
     let mut ticks = tokio::time::interval(POLL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        if stage(service, staging, serial, ONE_SEARCH).await? {
-            return Ok(());
+        match volume.stage().await {
+            Ok(()) => return Ok(()),
+            Err(status) if status.code() == Code::DeadlineExceeded => {}
+            Err(status) => return Err(status.into()),
         }
-    }
-}
-
-/// Whether the disk was found and staged in this time.
-async fn stage(service: &Service, staging: &str, serial: &str, timeout: Duration) -> anyhow::Result<bool> {
-    let request = NodeStageVolumeRequest {
-        volume_id: format!("d-{serial}"),
-        staging_target_path: staging.to_owned(),
-        volume_capability: Some(block()),
-        ..NodeStageVolumeRequest::default()
-    };
-    match service.node_stage_volume(within(timeout, request)).await {
-        Ok(_) => Ok(true),
-        Err(status) if status.code() == Code::DeadlineExceeded && timeout == ONE_SEARCH => Ok(false),
-        Err(status) => Err(status.into()),
     }
 }

@@ -22,17 +22,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use diskplugin::csi::proto::node_client::NodeClient;
-use diskplugin::csi::proto::volume_capability::access_mode::Mode;
-use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, MountVolume};
-use diskplugin::csi::proto::{NodeStageVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability};
 use tokio::process::Command;
-use tonic::transport::Channel;
 
 use common::{Program, ZONE, socket, start_time};
+use harness::csi::capability;
+use harness::disk::{Disk, MIB};
+use harness::machine::{TestDir, has_devices};
+use harness::volume::{NodePort, NodeVolume};
 
 #[expect(dead_code, reason = "the bench of the cloud uses the rest")]
 mod common;
+#[path = "../tests/common/mod.rs"]
+#[expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, which use the rest")]
+mod harness;
 
 const STARTS: usize = 20;
 const IDLE: Duration = Duration::from_secs(2);
@@ -178,34 +180,32 @@ async fn load(binary: &Path, processors: u32) -> anyhow::Result<()> {
         ("TOKIO_WORKER_THREADS", workers.as_str()),
         ("GLIBC_TUNABLES", tunables.as_str()),
     ];
-    let dir = tempfile::tempdir()?;
+    let dir = TestDir::new();
     let endpoint = socket(dir.path(), "node");
-    let devices = dir.path().join("devices");
-    std::fs::create_dir(&devices)?;
-    let flags = [
-        format!("--endpoint=unix://{}", endpoint.display()),
-        format!("--device-dir={}", devices.display()),
-        format!("--state-dir={}", dir.path().join("state").display()),
-        format!("--kubelet-dir={}", dir.path().display()),
-    ];
-    let mut args = vec!["node", "--node-id=i-bench", "--zone", ZONE];
-    args.extend(flags.iter().map(String::as_str));
+    let args = dir.node_args("i-bench", &endpoint);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut node = Program::start_with(binary, dir.path(), &args, &variables)?;
     drop(node.ready(&endpoint).await?);
     tokio::time::sleep(IDLE).await;
     show(processors, "idle", node.memory_kib("VmRSS")?, IDLE_LIMIT);
-    match Disks::attach(dir.path(), &devices) {
-        Err(error) => println!("SKIPPED: staging requires root and loop devices: {error:#}"),
-        Ok(_attached) => {
-            let channel = node.ready(&endpoint).await?;
-            let outcome = stage_all(&channel, dir.path()).await;
-            let peak = node.memory_kib("VmHWM")?;
-            unstage_all(&channel, dir.path()).await?;
-            outcome?;
-            show(processors, "20 stages", peak, LOAD_LIMIT);
-            tokio::time::sleep(IDLE).await;
-            println!("    afterwards {} KiB", node.memory_kib("VmRSS")?);
+    if has_devices("staging").await {
+        let channel = node.ready(&endpoint).await?;
+        let mut volumes = Vec::new();
+        for index in 0..DISKS {
+            let disk = Disk::new(dir.path(), &format!("bench{index}"), 64 * MIB);
+            disk.attach().await;
+            let port = NodePort::Socket(channel.clone());
+            volumes.push(NodeVolume::new(port, disk.volume(), &disk.path(""), Some(capability())));
         }
+        let outcome = stage_all(volumes.clone()).await;
+        let peak = node.memory_kib("VmHWM")?;
+        for volume in volumes {
+            volume.unstage().await?;
+        }
+        outcome?;
+        show(processors, "20 stages", peak, LOAD_LIMIT);
+        tokio::time::sleep(IDLE).await;
+        println!("    afterwards {} KiB", node.memory_kib("VmRSS")?);
     }
     node.stop().await
 }
@@ -216,79 +216,13 @@ fn show(processors: u32, what: &str, kib: u64, limit: u64) {
     println!("node, {processors:>2} processors, {what:<9} {kib:>6} KiB, {ratio:.2} of {limit} KiB");
 }
 
-fn staging(dir: &Path, disk: usize) -> String {
-    dir.join(format!("staging{disk}")).display().to_string()
-}
-
-async fn stage_all(channel: &Channel, dir: &Path) -> anyhow::Result<()> {
-    let capability = VolumeCapability {
-        access_mode: Some(AccessMode {
-            mode: Mode::SingleNodeWriter.into(),
-        }),
-        access_type: Some(AccessType::Mount(MountVolume {
-            fs_type: "ext4".to_owned(),
-            ..MountVolume::default()
-        })),
-    };
+async fn stage_all(volumes: Vec<NodeVolume>) -> anyhow::Result<()> {
     let mut calls = tokio::task::JoinSet::new();
-    for disk in 0..DISKS {
-        let mut node = NodeClient::new(channel.clone());
-        let request = NodeStageVolumeRequest {
-            volume_id: format!("d-bench{disk}"),
-            staging_target_path: staging(dir, disk),
-            volume_capability: Some(capability.clone()),
-            ..NodeStageVolumeRequest::default()
-        };
-        calls.spawn(async move { node.node_stage_volume(request).await });
+    for volume in volumes {
+        calls.spawn(async move { volume.stage().await });
     }
     while let Some(staged) = calls.join_next().await {
         staged??;
     }
     Ok(())
-}
-
-async fn unstage_all(channel: &Channel, dir: &Path) -> anyhow::Result<()> {
-    for disk in 0..DISKS {
-        let request = NodeUnstageVolumeRequest {
-            volume_id: format!("d-bench{disk}"),
-            staging_target_path: staging(dir, disk),
-        };
-        let mut node = NodeClient::new(channel.clone());
-        node.node_unstage_volume(request).await?;
-    }
-    Ok(())
-}
-
-/// Loop devices that simulate attached disks.
-struct Disks(Vec<String>);
-
-impl Disks {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the bench prepares its disks before it measures"
-    )]
-    fn attach(dir: &Path, links: &Path) -> anyhow::Result<Self> {
-        let mut disks = Self(Vec::new());
-        for disk in 0..DISKS {
-            let image = dir.join(format!("bench{disk}.img"));
-            std::fs::File::create(&image)?.set_len(64 << 20)?;
-            let made = std::process::Command::new("losetup")
-                .args(["--find", "--show"])
-                .arg(&image)
-                .output()?;
-            ensure!(made.status.success(), "losetup ended with {}", made.status);
-            let device = String::from_utf8(made.stdout)?.trim().to_owned();
-            disks.0.push(device.clone());
-            std::os::unix::fs::symlink(device, links.join(format!("bench{disk}")))?;
-        }
-        Ok(disks)
-    }
-}
-
-impl Drop for Disks {
-    #[expect(clippy::disallowed_methods, reason = "no runtime waits in a drop")]
-    fn drop(&mut self) {
-        // Best effort: losetup prints devices that remain.
-        let _ = std::process::Command::new("losetup").arg("-d").args(&self.0).status();
-    }
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use common::csi::block;
 use disk::{Kind, MIB};
 use machine::Guest;
-use node::block;
 
 #[path = "../tests/common/mod.rs"]
 #[expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, which use the rest")]

@@ -13,19 +13,16 @@ use anyhow::Context;
 use async_trait::async_trait;
 use diskplugin::base::Deadline;
 use diskplugin::linux::{Command, Exec, ExecError, Host, Linux, MountRequest, Output, ProcessExec, Records, Roots};
-use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};
-use diskplugin::node::{Access, NodeServices, NodeSettings, PathRequest, StageRequest, Volume};
+use diskplugin::model::{Filesystem, MountFlags};
 use tokio::time::Instant;
 
+use common::disk::Disk;
+use common::machine::TestDir;
 use common::shell::sh;
-use disk::Disk;
 
 #[path = "../tests/common/mod.rs"]
 #[expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, which use the rest")]
 mod common;
-#[path = "../tests/node/disk.rs"]
-#[expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, which use the rest")]
-mod disk;
 
 const SIZE: u64 = 20 << 30;
 const ROUNDS: usize = 20;
@@ -67,9 +64,10 @@ struct Figures {
 async fn measure() -> anyhow::Result<()> {
     let mut figures = Figures::default();
     for _ in 0..ROUNDS {
-        let disk = Disk::new(SERIAL, SIZE);
+        let home = TestDir::new();
+        let disk = Disk::new(home.path(), SERIAL, SIZE);
         disk.attach().await;
-        round(&disk, &mut figures).await?;
+        round(home.path(), &disk, &mut figures).await?;
         disk.detach().await;
     }
     println!("{:<8} {:>9} {:>9} {:>9}", "part", "median", "least", "most");
@@ -90,21 +88,12 @@ async fn measure() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn round(disk: &Disk, figures: &mut Figures) -> anyhow::Result<()> {
-    let dir = disk.dir.path();
+async fn round(dir: &Path, disk: &Disk, figures: &mut Figures) -> anyhow::Result<()> {
     let quick = || Deadline::after(Duration::from_secs(60));
     let exec = Arc::new(Timed::default());
-    let host = Arc::new(Linux::new(Arc::new(ProcessExec), Roots::default()));
-    let node = Arc::new(NodeServices::new(
-        Arc::clone(&host) as _,
-        Arc::clone(&exec) as _,
-        settings(dir)?,
-        DriverName::default(),
-        None,
-    ));
-    let volume = Volume::new(format!("d-{SERIAL}").parse()?, None);
+    let host = Linux::new(Arc::new(ProcessExec), Roots::default());
+    let node = disk.node(Arc::new(ProcessExec), Arc::clone(&exec) as _);
     let staging = dir.join("staging");
-    let staging_path = staging.to_str().context("a path in UTF-8")?;
 
     let start = Instant::now();
     let devices = host.devices(quick()).await?;
@@ -121,26 +110,12 @@ async fn round(disk: &Disk, figures: &mut Figures) -> anyhow::Result<()> {
     records.remove("bench", SERIAL).await?;
     figures.record.push(start.elapsed());
 
-    let request = StageRequest {
-        volume: volume.clone(),
-        staging: staging_path.parse()?,
-        access: Access::Mount {
-            filesystem: Filesystem::Ext4,
-            flags: MountFlags::default(),
-        },
-        read_only: false,
-        device_read_only: false,
-        tuning: Tuning::default(),
-    };
+    let request = disk.stage_request(Filesystem::Ext4);
     let start = Instant::now();
     node.stager.stage(request, quick()).await?;
     let total = start.elapsed();
     let mkfs = *exec.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let request = PathRequest {
-        volume,
-        path: staging_path.parse()?,
-    };
-    node.unmounter.unstage(request, quick()).await?;
+    node.unmounter.unstage(disk.unstage_request(), quick()).await?;
     std::fs::create_dir(&staging)?;
     sh(&format!("mkfs.ext4 -q -m 0 -E nodiscard {}", device.path.display())).await;
     let again = MountRequest {
@@ -158,17 +133,4 @@ async fn round(disk: &Disk, figures: &mut Figures) -> anyhow::Result<()> {
     figures.mount.push(mount);
     figures.share.push(total.saturating_sub(mkfs + mount));
     Ok(())
-}
-
-fn settings(dir: &Path) -> anyhow::Result<NodeSettings> {
-    Ok(NodeSettings {
-        id: "i-bench".parse()?,
-        zone: "cn-beijing-c".parse()?,
-        max_volumes: None,
-        categories: Vec::new(),
-        instance_types: Default::default(),
-        device_dir: Some(dir.join("devices")),
-        kubelet_dir: dir.to_owned(),
-        state_dir: dir.join("state"),
-    })
 }

@@ -13,9 +13,10 @@ use diskplugin::csi::proto::{
 };
 use tempfile::TempDir;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status};
+use tonic::{Code, Request, Status};
 
 use super::request;
+pub(crate) use super::request::block;
 
 /// The socket of a role under test.
 pub(crate) fn socket(directory: &TempDir) -> PathBuf {
@@ -40,13 +41,48 @@ pub(crate) fn within<T>(time: Duration, message: T) -> Request<T> {
     request
 }
 
-/// ext4, access mode `SINGLE_NODE_WRITER`.
+/// ext4 for one writer.
 pub(crate) fn capability() -> VolumeCapability {
-    let access = AccessType::Mount(MountVolume {
-        fs_type: "ext4".to_owned(),
+    filesystem("ext4")
+}
+
+/// A filesystem for one writer.
+pub(crate) fn filesystem(fs_type: &str) -> VolumeCapability {
+    let mount = MountVolume {
+        fs_type: fs_type.to_owned(),
         ..MountVolume::default()
-    });
-    request::capability(Mode::SingleNodeWriter, Some(access))
+    };
+    with_mode(AccessType::Mount(mount), Mode::SingleNodeWriter)
+}
+
+/// The capability with a read-only access mode.
+pub(crate) fn read_only(capability: VolumeCapability) -> VolumeCapability {
+    with_mode(capability.access_type, Mode::SingleNodeReaderOnly)
+}
+
+pub(crate) fn with_mode(access_type: impl Into<Option<AccessType>>, mode: Mode) -> VolumeCapability {
+    request::capability(mode, access_type.into())
+}
+
+pub(crate) fn with_flags(mut capability: VolumeCapability, flags: &[&str]) -> VolumeCapability {
+    if let Some(AccessType::Mount(mount)) = &mut capability.access_type {
+        mount.mount_flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+    }
+    capability
+}
+
+/// Asserts that a call failed with this code and a message with these parts. It begins with the name of the failure.
+pub(crate) fn assert_fails<T: std::fmt::Debug>(result: Result<T, Status>, code: Code, parts: &[&str]) {
+    let error = result.unwrap_err();
+    assert_eq!(error.code(), code, "{error}");
+    for part in parts {
+        let is_name = part.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        let is_there = match is_name {
+            true => error.message().starts_with(part),
+            false => error.message().contains(part),
+        };
+        assert!(is_there, "no {part:?}: {error}");
+    }
 }
 
 pub(crate) fn volume(name: &str) -> CreateVolumeRequest {

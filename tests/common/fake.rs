@@ -81,43 +81,43 @@ impl Fake {
         ])
     }
 
+    async fn get(&self, path: &str) -> Value {
+        let response = self.http.get(format!("{}/{path}", self.url)).send().await;
+        let response = response.expect("the fake cloud responds");
+        response.json().await.expect("the response is JSON")
+    }
+
+    async fn send(&self, method: reqwest::Method, path: &str, order: Value) {
+        let url = format!("{}/_control/{path}", self.url);
+        let response = self.http.request(method, url).json(&order).send().await;
+        let response = response.expect("the fake cloud responds");
+        assert!(response.status().is_success(), "{order}: {:?}", response.text().await);
+    }
+
     /// The response to `GET /_control/PATH`.
     pub(crate) async fn control(&self, path: &str) -> Value {
-        let url = format!("{}/_control/{path}", self.url);
-        let response = self.http.get(url).send().await.expect("the fake cloud responds");
-        response.json().await.expect("the response is JSON")
+        self.get(&format!("_control/{path}")).await
     }
 
     /// The credentials of the instance's role, from the metadata service.
     pub(crate) async fn role_keys(&self, node: &str) -> Value {
         let path = "latest/meta-data/ram/security-credentials/diskplugin-node";
-        let url = format!("{}/imds/{node}/{path}", self.url);
-        let response = self.http.get(url).send().await.expect("the fake cloud responds");
-        response.json().await.expect("the response is JSON")
+        self.get(&format!("imds/{node}/{path}")).await
     }
 
     pub(crate) async fn configure(&self, patch: Value) {
-        let url = format!("{}/_control/config", self.url);
-        let response = self.http.patch(url).json(&patch).send().await;
-        let response = response.expect("the fake cloud responds");
-        assert!(response.status().is_success(), "{:?}", response.text().await);
+        self.send(reqwest::Method::PATCH, "config", patch).await;
     }
 
     /// Adds, starts, stops or removes an instance: the body of `POST /_control/instances`.
     pub(crate) async fn instance(&self, order: Value) {
-        let url = format!("{}/_control/instances", self.url);
-        let response = self.http.post(url).json(&order).send().await;
-        let response = response.expect("the fake cloud responds");
-        assert!(response.status().is_success(), "{order}: {:?}", response.text().await);
+        self.send(reqwest::Method::POST, "instances", order).await;
     }
 
     /// Completes a detach that the fault `fails-later` blocks.
     pub(crate) async fn release(&self, disk: &str) {
         let order = serde_json::json!({"op": "release", "id": disk});
-        let url = format!("{}/_control/disks", self.url);
-        let response = self.http.post(url).json(&order).send().await;
-        let response = response.expect("the fake cloud responds");
-        assert!(response.status().is_success(), "{order}: {:?}", response.text().await);
+        self.send(reqwest::Method::POST, "disks", order).await;
     }
 
     /// The number of calls of an action.

@@ -91,11 +91,15 @@ impl Findings {
         }
         let wanted = expected.volumes.values().filter(|volume| volume.end().is_some());
         for volume in wanted {
-            match seen.get(volume.name.as_str()) {
-                None => self.unexpected.push(format!("disk {} is missing", volume.name)),
-                Some(1) => {}
-                Some(n) => self.duplicated.push(format!("disk {} exists {n} times", volume.name)),
-            }
+            self.check_count("disk", &volume.name, seen.get(volume.name.as_str()));
+        }
+    }
+
+    fn check_count(&mut self, kind: &str, name: &str, count: Option<&u32>) {
+        match count {
+            None => self.unexpected.push(format!("{kind} {name} is missing")),
+            Some(1) => {}
+            Some(n) => self.duplicated.push(format!("{kind} {name} exists {n} times")),
         }
     }
 
@@ -113,14 +117,7 @@ impl Findings {
         }
         let wanted = expected.snapshots.values();
         for snapshot in wanted.filter(|snapshot| snapshot.deleted.completed.is_none()) {
-            match seen.get(snapshot.name.as_str()) {
-                None => self.unexpected.push(format!("snapshot {} is missing", snapshot.name)),
-                Some(1) => {}
-                Some(n) => {
-                    let text = format!("snapshot {} exists {n} times", snapshot.name);
-                    self.duplicated.push(text);
-                }
-            }
+            self.check_count("snapshot", &snapshot.name, seen.get(snapshot.name.as_str()));
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use nix::mount::{MntFlags, umount2};
 use tempfile::TempDir;
 
+use super::csi::endpoint;
 use super::process::{Start, diskplugin};
 use super::shell::can_run;
 
@@ -22,6 +23,9 @@ pub(crate) fn can_resize_mounted_ext() -> bool {
     bits.expect("the kernel writes hex") & CAP_SYS_RESOURCE != 0
 }
 
+/// Folders of a node: images of disks, links to devices, and paths of volumes.
+pub(crate) const NODE_FOLDERS: [&str; 3] = ["disks", "devices", "kubelet"];
+
 /// A temporary directory passed to a process as TMPDIR. Resources that refer to it belong to that process.
 #[derive(Debug)]
 pub(crate) struct TestDir {
@@ -30,9 +34,21 @@ pub(crate) struct TestDir {
 
 impl TestDir {
     pub(crate) fn new() -> Self {
-        Self {
-            directory: tempfile::tempdir().expect("a temporary directory can be created"),
+        Self::new_in(&std::env::temp_dir())
+    }
+
+    pub(crate) fn new_in(parent: &Path) -> Self {
+        let directory = tempfile::tempdir_in(parent).expect("a temporary directory can be created");
+        Self { directory }
+    }
+
+    /// With the folders of a node.
+    pub(crate) fn of_node() -> Self {
+        let home = Self::new();
+        for name in NODE_FOLDERS {
+            std::fs::create_dir(home.path().join(name)).expect("the directory is empty");
         }
+        home
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -43,8 +59,22 @@ impl TestDir {
         self.path().to_str().expect("a path of letters")
     }
 
+    /// The command line of a node plugin with its files in this directory.
+    pub(crate) fn node_args(&self, id: &str, socket: &Path) -> Vec<String> {
+        let flag = |name: &str, path: &str| format!("--{name}={}", self.path().join(path).display());
+        let fixed = ["node", "--region=cn-beijing", "--zone=cn-beijing-c"].map(str::to_owned);
+        let mut args = fixed.to_vec();
+        args.extend([format!("--node-id={id}"), endpoint(socket)]);
+        args.extend([
+            flag("device-dir", "devices"),
+            flag("state-dir", "state"),
+            flag("kubelet-dir", ""),
+        ]);
+        args
+    }
+
     /// `diskplugin` with this TMPDIR.
-    pub(crate) fn diskplugin(&self, args: &[&str]) -> Start {
+    pub(crate) fn diskplugin<A: AsRef<str>>(&self, args: impl IntoIterator<Item = A>) -> Start {
         diskplugin(args).env("TMPDIR", self.path())
     }
 
@@ -84,14 +114,15 @@ impl TestDir {
 }
 
 impl Drop for TestDir {
-    /// Cleans up after a failed test.
+    /// Cleans up, also after a failed test.
     fn drop(&mut self) {
         for point in self.mounts().iter().rev() {
-            // Best effort: the test has failed already.
+            // Best effort: the test may have failed already.
             let _ = umount2(Path::new(point), MntFlags::MNT_DETACH);
         }
         for device in self.devices() {
-            Start::of("losetup").args(["--detach", &device]).run_blocking();
+            let detach = format!("blockdev --setrw {device}; losetup --detach {device}");
+            Start::of("sh").args(["-c", &detach]).run_blocking();
         }
     }
 }

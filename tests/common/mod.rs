@@ -1,7 +1,21 @@
 //! Shared by the test binaries: processes under test, the fake cloud in memory, volumes and their expected state.
 
+/// A test for each row: its name, and the arguments of the async function that it runs.
+#[allow(unused_macros, reason = "some test binaries use it")]
+macro_rules! rows {
+    ($run:ident: $($name:ident($($argument:expr),*),)*) => { $(
+        #[tokio::test]
+        async fn $name() {
+            $run($($argument),*).await;
+        }
+    )* };
+}
+#[allow(unused_imports, reason = "some test binaries use it")]
+pub(crate) use rows;
+
 pub(crate) mod archive;
 pub(crate) mod csi;
+pub(crate) mod disk;
 pub(crate) mod ecs;
 pub(crate) mod expected;
 pub(crate) mod failure_table;
@@ -11,6 +25,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod loop_device;
 pub(crate) mod machine;
 pub(crate) mod memory_cloud;
+pub(crate) mod mounts;
 pub(crate) mod oidc;
 pub(crate) mod plan;
 pub(crate) mod process;
@@ -20,4 +35,5 @@ pub(crate) mod rng;
 pub(crate) mod shell;
 pub(crate) mod sidecar;
 pub(crate) mod state;
+pub(crate) mod volume;
 pub(crate) mod wait;

@@ -19,3 +19,9 @@ impl Rng {
         items[index].clone()
     }
 }
+
+/// The number in an environment variable, such as a seed.
+pub(crate) fn env_number(variable: &str, default: u64) -> u64 {
+    let given = std::env::var(variable).ok();
+    given.map_or(default, |text| text.parse().expect("a whole number"))
+}

@@ -1,6 +1,5 @@
 //! Shell commands of tests, and checks for the tools they need.
 
-use std::path::Path;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
@@ -48,21 +47,4 @@ pub(crate) fn skip(tests: &str, reason: &str) -> bool {
     assert!(!ci, "{tests} cannot run, and nothing is skipped in CI: {reason}");
     eprintln!("SKIPPED: {tests} because {reason}");
     false
-}
-
-/// Unmounts everything below a directory and detaches the loop devices of its files, for destructors.
-#[expect(clippy::disallowed_methods, reason = "a destructor has no runtime to await in")]
-pub(crate) fn clean_up(directory: &Path) {
-    let dir = directory.display();
-    // A device that was removed is freed with its last mount, and may be in use by another process now.
-    let script = format!(
-        "for m in $(awk '$5 ~ \"^{dir}/\" {{print $5}}' /proc/self/mountinfo | sort -r); do umount $m; done
-         for d in $(losetup -n -l -O NAME,BACK-FILE | awk '$2 ~ \"^{dir}/\" {{print $1}}'); do
-            case $(cat /sys/block/${{d#/dev/}}/loop/backing_file 2>/dev/null) in {dir}/*) blockdev --setrw $d; losetup -d $d;; esac
-         done"
-    );
-    let status = std::process::Command::new("sh").args(["-c", &script]).status();
-    if !status.is_ok_and(|status| status.success()) {
-        eprintln!("cannot clean up {dir}");
-    }
 }

@@ -116,34 +116,17 @@ impl Drop for Guest {
     }
 }
 
+const HARDWARE: &str = "-accel tcg,tb-size=256 -machine q35 -cpu max -smp 2 -m 512 -nodefaults -no-user-config \
+    -display none -device virtio-net-pci,netdev=net,romfile=,addr=1.0";
+
 /// The arguments that define the hardware. A state can be restored only on the hardware it was saved on.
 pub(crate) fn hardware() -> Vec<String> {
-    let mut arguments = [
-        "-accel",
-        "tcg,tb-size=256",
-        "-machine",
-        "q35",
-        "-cpu",
-        "max",
-        "-smp",
-        "2",
-        "-m",
-        "512",
-        "-nodefaults",
-        "-no-user-config",
-        "-display",
-        "none",
-        "-device",
-        "virtio-net-pci,netdev=net,romfile=,addr=1.0",
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    let mut arguments: Vec<String> = HARDWARE.split_whitespace().map(str::to_owned).collect();
     for port in 0..PORTS {
         let (device, function) = (2 + port / 8, port % 8);
         arguments.push("-device".to_owned());
         arguments.push(format!(
-            "pcie-root-port,id=port{port},chassis={},slot={},addr={device:x}.{function},multifunction=on,io-reserve=0",
-            port + 1,
+            "pcie-root-port,id=port{port},chassis={0},slot={0},addr={device:x}.{function},multifunction=on,io-reserve=0",
             port + 1
         ));
     }
@@ -154,8 +137,7 @@ pub(crate) fn hardware() -> Vec<String> {
 pub(super) async fn launch(home: &TempDir, begin: &StartFrom<'_>) -> (Process, Qmp) {
     let socket = home.path().join("qmp");
     // The kernel terminates QEMU even if the test process is killed.
-    let mut qemu = Start::of("setpriv")
-        .args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64"])
+    let mut qemu = Start::with_pdeathsig("qemu-system-x86_64")
         .args(arguments(home, begin))
         .spawn();
     let qmp = until("QEMU accepts connections", BOOT_TIMEOUT, async || {

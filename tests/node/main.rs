@@ -6,10 +6,6 @@
 #[expect(dead_code, reason = "each test binary uses its own part of the harness")]
 mod common;
 
-mod disk;
 mod hung;
-#[expect(dead_code, reason = "tests/node_kill and tests/node_model use the rest")]
-mod mounts;
 mod service;
 mod stage;
-mod state;

@@ -7,6 +7,3 @@
 mod common;
 
 mod kill;
-#[path = "../node/mounts.rs"]
-#[expect(dead_code, reason = "only tests/node uses all of it")]
-mod mounts;

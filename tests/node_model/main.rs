@@ -5,10 +5,4 @@
 #[expect(dead_code, reason = "each test binary uses its own part of the harness")]
 mod common;
 
-#[path = "../node/disk.rs"]
-#[expect(dead_code, reason = "the model attaches its devices itself")]
-mod disk;
 mod model;
-#[path = "../node/mounts.rs"]
-#[expect(dead_code, reason = "only tests/node uses all of it")]
-mod mounts;

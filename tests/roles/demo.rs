@@ -48,7 +48,7 @@ async fn every_filesystem_completes_all_steps_or_reports_why_not_and_leaves_noth
     }
     let run = async |flags: &[&str]| {
         let home = TestDir::new();
-        let ended = home.diskplugin(&[&["demo"], flags].concat()).ended().await;
+        let ended = home.diskplugin([&["demo"], flags].concat()).ended().await;
         assert_eq!(home.leftovers(), [""; 0], "{flags:?}");
         if flags.iter().any(|flag| flag.contains("=ext")) && !can_resize_mounted_ext() {
             let reason = "step 9 (grow the mounted filesystem) failed";
@@ -99,7 +99,7 @@ async fn an_interrupt_in_the_middle_of_a_write_leaves_nothing() {
         return;
     }
     let home = TestDir::new();
-    let mut demo = home.diskplugin(&["demo"]).spawn();
+    let mut demo = home.diskplugin(["demo"]).spawn();
     // Writing is next, and keeps the mount busy.
     demo.wait_for_output("publish it to a pod").await;
     demo.signal(Signal::SIGINT);
@@ -112,7 +112,7 @@ async fn an_impatient_terminal_leaves_nothing() {
         return;
     }
     let home = TestDir::new();
-    let mut demo = home.diskplugin(&["demo"]).spawn();
+    let mut demo = home.diskplugin(["demo"]).spawn();
     // Formatting is next, by a command.
     demo.wait_for_output("attach it to node 1").await;
     // Repeated Ctrl-C, which each process of the terminal's group receives.
@@ -146,7 +146,7 @@ async fn a_kept_demo_serves_calls_until_an_interrupt() {
         return;
     }
     let home = TestDir::new();
-    let mut demo = home.diskplugin(&["demo", "--keep"]).spawn();
+    let mut demo = home.diskplugin(["demo", "--keep"]).spawn();
     demo.wait_for_output("_control/calls").await;
     let printed = demo.stdout();
     let printed_at = |name: &str| {
@@ -186,7 +186,7 @@ async fn without_root_the_steps_in_the_cloud_run_and_the_requirement_is_reported
         std::fs::remove_file(program).unwrap();
         ended
     } else {
-        home.diskplugin(&["demo"]).ended().await
+        home.diskplugin(["demo"]).ended().await
     };
     assert_has(&ended.stdout, &["require root"]);
     let on_the_node = ["stage", "publish", "write", "mounted", "read back"];
@@ -217,7 +217,7 @@ fn assert_completed(ended: &Ended, steps: &[&str]) {
 /// Runs the demo, sends it a signal at this instant, and asserts that it stops in time and leaves nothing.
 async fn interrupted(at: Duration, signal: Signal) {
     let home = TestDir::new();
-    let mut demo = home.diskplugin(&["demo"]).spawn();
+    let mut demo = home.diskplugin(["demo"]).spawn();
     let over = until("the demo ends", at + SOON, async || demo.is_over().then_some(()));
     assert!(timeout(at, over).await.is_err(), "it ended before {at:?}");
     println!("{signal} at {at:?}");

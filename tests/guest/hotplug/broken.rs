@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::common::csi::filesystem;
 use crate::disk::{Fault, Kind, MIB};
 use crate::hotplug::started;
-use crate::node::filesystem;
 
 /// Timeout of calls that must not wait for a hung disk, on a busy machine.
 const PROMPT: Duration = Duration::from_secs(20);
@@ -19,8 +19,7 @@ async fn a_disk_that_fails_during_staging_is_not_formatted_and_is_staged_later()
     let error = volume.stage().await.unwrap_err();
     eprintln!("staging a failing disk: {error}");
     guest.has_no_mounts().await;
-    let bytes = std::fs::read(&attached.disk.image).unwrap();
-    assert!(bytes == vec![0; bytes.len()], "the disk was written to");
+    assert!(!attached.disk.has_content(), "the disk was written to");
     attached.set_fault(Fault::None).await;
     volume.mount().await;
     volume.unmount().await;
@@ -67,8 +66,7 @@ async fn fails_while_mounted(fs_type: &str) {
         let staged = volume.stage().await;
         if recorded.code == 0 {
             let error = staged.unwrap_err();
-            let is_reported = error.message().starts_with("FILESYSTEM_DAMAGED");
-            assert!(is_reported, "{error}");
+            assert!(error.message().starts_with("FILESYSTEM_DAMAGED"), "{error}");
         } else {
             staged.unwrap();
             volume.unstage().await.unwrap();
@@ -82,14 +80,9 @@ async fn fails_while_mounted(fs_type: &str) {
     assert_ne!(attached.detach().await.count("after the failure"), 0);
 }
 
-#[tokio::test]
-async fn ext4_on_a_failing_disk_is_reported_and_repaired_by_staging_again() {
-    fails_while_mounted("ext4").await;
-}
-
-#[tokio::test]
-async fn xfs_on_a_failing_disk_is_reported_and_repaired_by_staging_again() {
-    fails_while_mounted("xfs").await;
+crate::common::rows! { fails_while_mounted:
+    ext4_on_a_failing_disk_is_reported_and_repaired_by_staging_again("ext4"),
+    xfs_on_a_failing_disk_is_reported_and_repaired_by_staging_again("xfs"),
 }
 
 #[tokio::test]
@@ -118,8 +111,8 @@ async fn a_hung_disk_blocks_only_its_own_volume() {
     let others = async {
         let attached = guest.attach(&new_disk).await;
         third.mount().await;
-        other.stats_within(PROMPT).await.unwrap();
-        assert_eq!(other.health_within(PROMPT).await.unwrap(), []);
+        other.within(PROMPT).stats().await.unwrap();
+        assert_eq!(other.within(PROMPT).health().await.unwrap(), []);
         let path = third.file();
         guest.write(&path, "while another disk hangs").await;
         third.unmount().await;
@@ -128,12 +121,9 @@ async fn a_hung_disk_blocks_only_its_own_volume() {
         other.unmount().await;
         assert_ne!(healthy.detach().await.count("neighbour"), 0);
     };
-    let (stats, health, staged, ()) = tokio::join!(
-        stuck.stats_within(PROMPT),
-        stuck.health_within(PROMPT),
-        late.stage_within(Duration::from_secs(5)),
-        others
-    );
+    let (prompt, late_stage) = (stuck.within(PROMPT), late.within(Duration::from_secs(5)));
+    let calls = (prompt.stats(), prompt.health(), late_stage.stage());
+    let (stats, health, staged, ()) = tokio::join!(calls.0, calls.1, calls.2, others);
     // Both calls may succeed or fail, but must not wait for the disk.
     eprintln!("statistics of a hung disk: {stats:?}");
     eprintln!("health of a hung disk: {health:?}");

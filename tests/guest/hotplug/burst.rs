@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::common::csi::filesystem;
 use crate::disk::{Kind, MIB};
 use crate::hotplug::started;
-use crate::node::filesystem;
 
 const COUNT: usize = 20;
 

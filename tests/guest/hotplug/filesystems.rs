@@ -2,10 +2,9 @@
 
 use tonic::Code;
 
+use crate::common::csi::{assert_fails, filesystem};
 use crate::disk::{Kind, MIB};
 use crate::hotplug::started;
-use crate::machine::Guest;
-use crate::node::filesystem;
 
 const SIZE: u64 = 320 * MIB;
 
@@ -21,20 +20,17 @@ fn check(fs_type: &str) -> String {
 
 /// A volume that the driver formats can be mounted, expanded, and staged again, and is clean afterwards.
 async fn is_formatted_and_expanded(fs_type: &str) {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
+    let Some((guest, node)) = started().await else { return };
     eprintln!("{}", guest.sh("uname -r").await);
-    let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1filesystem0000001", SIZE).await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
     volume.mount().await;
     let file = volume.file();
     guest.write(&file, "before the expansion").await;
     let (expanded, ()) = tokio::join!(volume.expand(2 * SIZE), attached.grow(2 * SIZE));
-    assert_eq!(expanded.unwrap(), i64::try_from(2 * SIZE).unwrap());
-    let total = volume.stats().await.unwrap().usage[0].total;
-    assert!(u64::try_from(total).unwrap() > SIZE * 3 / 2, "{total}");
+    assert_eq!(expanded.unwrap(), 2 * SIZE);
+    let total = volume.total_bytes().await.unwrap();
+    assert!(total > SIZE * 3 / 2, "{total}");
     assert_eq!(volume.health().await.unwrap(), []);
     volume.unmount().await;
     guest.sh(&check(fs_type)).await;
@@ -45,28 +41,19 @@ async fn is_formatted_and_expanded(fs_type: &str) {
     attached.detach().await;
 }
 
-#[tokio::test]
-async fn ext4_is_formatted_and_expanded() {
-    is_formatted_and_expanded("ext4").await;
-}
-
-#[tokio::test]
-async fn xfs_is_formatted_and_expanded() {
-    is_formatted_and_expanded("xfs").await;
-}
-
-#[tokio::test]
-async fn btrfs_is_formatted_and_expanded() {
-    is_formatted_and_expanded("btrfs").await;
+crate::common::rows! { is_formatted_and_expanded:
+    ext4_is_formatted_and_expanded("ext4"),
+    xfs_is_formatted_and_expanded("xfs"),
+    btrfs_is_formatted_and_expanded("btrfs"),
 }
 
 /// A filesystem with this feature, not created by the driver, is staged if the kernel supports it. Otherwise the error
 /// refers to the kernel log, and the disk is unchanged.
-async fn is_staged_or_rejected(fs_type: &str, mkfs: &str, feature: &str) {
+async fn is_staged_or_rejected(fs_type: &str, feature: &str) {
     let Some((guest, node)) = started().await else { return };
     let attached = guest.attach_new(Kind::Virtio, "bp1feature0000000001", SIZE).await;
     guest.has_device("/dev/vda").await;
-    let made = guest.try_sh(mkfs).await;
+    let made = guest.try_sh(&format!("mkfs.{fs_type} -q {feature} /dev/vda")).await;
     if made.code != 0 {
         eprintln!("these tools do not support {feature}: {}", made.text);
         return;
@@ -85,29 +72,16 @@ async fn is_staged_or_rejected(fs_type: &str, mkfs: &str, feature: &str) {
     let version = guest.sh("uname -r").await;
     eprintln!("Linux {version} cannot mount {fs_type} with {feature}");
     let before = std::fs::read(&attached.disk.image).unwrap();
-    let error = volume.stage().await.unwrap_err();
-    assert_eq!(error.code(), Code::Internal, "{error}");
-    let message = error.message();
-    assert!(message.contains("its log has the reason"), "{error}");
+    let rejected = volume.stage().await;
+    assert_fails(rejected, Code::Internal, &["its log has the reason"]);
     guest.has_no_mounts().await;
     let disk = attached.detach().await;
     let is_same = std::fs::read(&disk.image).unwrap() == before;
     assert!(is_same, "the disk was changed");
 }
 
-#[tokio::test]
-async fn ext4_with_a_feature_of_linux_5_15_is_staged_or_rejected() {
-    let mkfs = "mkfs.ext4 -q -O orphan_file,metadata_csum_seed /dev/vda";
-    is_staged_or_rejected("ext4", mkfs, "orphan_file").await;
-}
-
-#[tokio::test]
-async fn xfs_with_a_feature_of_linux_5_19_is_staged_or_rejected() {
-    is_staged_or_rejected("xfs", "mkfs.xfs -q -i nrext64=1 /dev/vda", "nrext64").await;
-}
-
-#[tokio::test]
-async fn btrfs_with_a_feature_of_linux_6_1_is_staged_or_rejected() {
-    let mkfs = "mkfs.btrfs -q -O block-group-tree /dev/vda";
-    is_staged_or_rejected("btrfs", mkfs, "block-group-tree").await;
+crate::common::rows! { is_staged_or_rejected:
+    ext4_with_a_feature_of_linux_5_15_is_staged_or_rejected("ext4", "-O orphan_file,metadata_csum_seed"),
+    xfs_with_a_feature_of_linux_5_19_is_staged_or_rejected("xfs", "-i nrext64=1"),
+    btrfs_with_a_feature_of_linux_6_1_is_staged_or_rejected("btrfs", "-O block-group-tree"),
 }

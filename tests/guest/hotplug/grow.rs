@@ -1,13 +1,12 @@
 //! Expansion of volumes in use.
 
-use std::future::Future;
-
 use tonic::Status;
 
+use crate::common::csi::{block, filesystem};
+use crate::common::volume::NodeVolume;
 use crate::disk::{Attached, Kind, MIB};
 use crate::hotplug::started;
 use crate::machine::Guest;
-use crate::node::{Volume, block, filesystem};
 
 /// Number of files that the load overwrites in turn.
 pub(super) const FILES: u32 = 24;
@@ -55,7 +54,7 @@ async fn expands_under_load(fs_type: &str, sizes: [u64; 3]) {
 }
 
 /// The cloud expands the disk; the call of kubelet may arrive before the guest observes the new size.
-async fn grow(volume: &Volume, attached: &Attached<'_>, size: u64) -> Result<i64, Status> {
+async fn grow(volume: &NodeVolume, attached: &Attached<'_>, size: u64) -> Result<u64, Status> {
     let (grown, ()) = tokio::join!(volume.expand(size), attached.grow(size));
     grown
 }
@@ -63,14 +62,14 @@ async fn grow(volume: &Volume, attached: &Attached<'_>, size: u64) -> Result<i64
 /// Expands the volume during writes: the filesystem grows, and the writes continue.
 pub(super) async fn assert_expands(
     guest: &Guest,
-    volume: &Volume,
+    volume: &NodeVolume,
     size: u64,
-    grow: impl Future<Output = Result<i64, Status>>,
+    grow: impl Future<Output = Result<u64, Status>>,
 ) {
-    let before = total(volume).await;
+    let before = volume.total_bytes().await.unwrap();
     let written: u32 = last_write(guest).await;
-    assert_eq!(grow.await.unwrap(), i64::try_from(size).unwrap());
-    let after = total(volume).await;
+    assert_eq!(grow.await.unwrap(), size);
+    let after = volume.total_bytes().await.unwrap();
     assert!(
         after > before && after > size * 7 / 10,
         "{before} became {after}, not {size}"
@@ -90,10 +89,6 @@ pub(super) async fn end_load(guest: &Guest, target: &str) {
     assert_eq!(guest.sh(&compare(target)).await, FILES.to_string());
 }
 
-async fn total(volume: &Volume) -> u64 {
-    u64::try_from(volume.stats().await.unwrap().usage[0].total).unwrap()
-}
-
 /// The number of the last write of the load.
 async fn last_write(guest: &Guest) -> u32 {
     let script =
@@ -101,10 +96,10 @@ async fn last_write(guest: &Guest) -> u32 {
     guest.sh(script).await.parse().unwrap()
 }
 
-#[tokio::test]
-async fn ext4_expands_under_load() {
-    let sizes = [64 * MIB, 128 * MIB, 512 * MIB];
-    expands_under_load("ext4", sizes).await;
+crate::common::rows! { expands_under_load:
+    ext4_expands_under_load("ext4", [64 * MIB, 128 * MIB, 512 * MIB]),
+    xfs_expands_under_load("xfs", [320 * MIB, 512 * MIB, 1024 * MIB]),
+    btrfs_expands_under_load("btrfs", [256 * MIB, 384 * MIB, 768 * MIB]),
 }
 
 /// QEMU's NVMe device does not support expansion while it is attached.
@@ -122,22 +117,10 @@ async fn an_nvme_disk_that_grew_while_detached_is_expanded_by_staging() {
     let attached = guest.attach(&disk).await;
     volume.mount().await;
     assert_eq!(guest.read(&file).await, "before the expansion");
-    let total = total(&volume).await;
+    let total = volume.total_bytes().await.unwrap();
     assert!(total > 96 * MIB, "{total}");
     volume.unmount().await;
     attached.detach().await;
-}
-
-#[tokio::test]
-async fn xfs_expands_under_load() {
-    let sizes = [320 * MIB, 512 * MIB, 1024 * MIB];
-    expands_under_load("xfs", sizes).await;
-}
-
-#[tokio::test]
-async fn btrfs_expands_under_load() {
-    let sizes = [256 * MIB, 384 * MIB, 768 * MIB];
-    expands_under_load("btrfs", sizes).await;
 }
 
 #[tokio::test]
@@ -146,20 +129,18 @@ async fn a_raw_block_volume_expands_while_it_is_open() {
     let attached = guest.attach_new(Kind::Virtio, "bp1growing0000000002", 64 * MIB).await;
     let volume = node.volume(&attached.disk, block());
     volume.mount().await;
-    guest
-        .sh(&format!(
-            "sleep 600 > /dev/null 2>&1 <> {} & echo $! > /run/holder",
-            volume.target
-        ))
-        .await;
-    let grown = grow(&volume, &attached, 96 * MIB).await;
-    assert_eq!(grown.unwrap(), i64::try_from(96 * MIB).unwrap());
-    assert_eq!(total(&volume).await, 96 * MIB);
-    let script = format!(
-        "echo beyond | dd of={} bs=1M seek=95 conv=fsync,notrunc status=none",
+    let open = format!(
+        "sleep 600 > /dev/null 2>&1 <> {} & echo $! > /run/holder",
         volume.target
     );
-    guest.sh(&script).await;
+    guest.sh(&open).await;
+    let grown = grow(&volume, &attached, 96 * MIB).await;
+    assert_eq!(grown.unwrap(), 96 * MIB);
+    assert_eq!(volume.total_bytes().await.unwrap(), 96 * MIB);
+    let write = "bs=1M seek=95 conv=fsync,notrunc status=none";
+    guest
+        .sh(&format!("echo beyond | dd of={} {write}", volume.target))
+        .await;
     // The process holds the device until it has ended.
     let end = "pid=$(cat /run/holder); kill $pid
          while [[ -e /proc/$pid/fd/0 ]]; do sleep 0.02; done";

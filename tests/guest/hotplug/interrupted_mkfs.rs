@@ -3,11 +3,12 @@
 
 use tonic::Code;
 
+use crate::common::csi::{assert_fails, filesystem};
 use crate::common::wait::until;
 use crate::disk::{Attached, Fault, Kind, MIB};
 use crate::hotplug::started;
 use crate::machine::Guest;
-use crate::node::{CALL_TIMEOUT, Node, filesystem};
+use crate::node::{CALL_TIMEOUT, Node};
 
 const SIZE: u64 = 320 * MIB;
 const REPEATED: &str = "mkfs was interrupted on this disk, which was blank before";
@@ -75,19 +76,10 @@ async fn is_completed(fs_type: &str) {
     volume.unmount().await;
 }
 
-#[tokio::test]
-async fn an_interrupted_mkfs_of_ext4_is_completed_by_the_next_stage() {
-    is_completed("ext4").await;
-}
-
-#[tokio::test]
-async fn an_interrupted_mkfs_of_xfs_is_completed_by_the_next_stage() {
-    is_completed("xfs").await;
-}
-
-#[tokio::test]
-async fn an_interrupted_mkfs_of_btrfs_is_completed_by_the_next_stage() {
-    is_completed("btrfs").await;
+crate::common::rows! { is_completed:
+    an_interrupted_mkfs_of_ext4_is_completed_by_the_next_stage("ext4"),
+    an_interrupted_mkfs_of_xfs_is_completed_by_the_next_stage("xfs"),
+    an_interrupted_mkfs_of_btrfs_is_completed_by_the_next_stage("btrfs"),
 }
 
 /// Another node may have written to the disk in the meantime.
@@ -101,10 +93,7 @@ async fn an_interrupted_mkfs_is_not_repeated_after_the_disk_was_detached() {
     let attached = guest.attach(&disk).await;
     let node = guest.node().await;
     let volume = node.volume(&disk, filesystem("xfs"));
-    let error = volume.stage().await.unwrap_err();
-    assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
-    let is_named = error.message().starts_with("FORMAT_INTERRUPTED");
-    assert!(is_named, "{error}");
+    assert_fails(volume.stage().await, Code::FailedPrecondition, &["FORMAT_INTERRUPTED"]);
     let is_same = std::fs::read(&attached.disk.image).unwrap() == before;
     assert!(is_same, "the disk was changed");
 }

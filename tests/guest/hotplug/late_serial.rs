@@ -2,10 +2,10 @@
 
 use tonic::{Code, Status};
 
+use crate::common::csi::{assert_fails, filesystem};
 use crate::disk::{Attached, Fault, Kind, MIB, SHORT_QUEUE};
 use crate::hotplug::started;
 use crate::machine::Guest;
-use crate::node::filesystem;
 
 const SIZE: u64 = 64 * MIB;
 
@@ -31,11 +31,7 @@ async fn release_serial(guest: &Guest, attached: &Attached<'_>) {
 }
 
 fn is_unidentified(result: Result<(), Status>) {
-    let error = result.unwrap_err();
-    assert_eq!(error.code(), Code::Unavailable, "{error}");
-    let is_named = error.message().starts_with("DEVICE_UNIDENTIFIED");
-    assert!(is_named, "{error}");
-    assert!(error.message().contains("/dev/vda"), "{error}");
+    assert_fails(result, Code::Unavailable, &["DEVICE_UNIDENTIFIED", "/dev/vda"]);
 }
 
 /// The controller detaches the disk after an unstage that succeeds, so an unknown serial must not be treated as
@@ -75,8 +71,7 @@ async fn a_disk_with_a_late_serial_is_not_treated_as_absent() {
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     is_unidentified(volume.unstage().await);
     release_serial(&guest, &attached).await;
-    let error = volume.unstage().await.unwrap_err();
-    assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+    assert_fails(volume.unstage().await, Code::FailedPrecondition, &[]);
     guest.sh("umount /mnt").await;
     volume.unstage().await.unwrap();
     attached.detach().await;

@@ -1,8 +1,8 @@
 //! The lifecycle of a volume.
 
+use crate::common::csi::{block, filesystem, read_only};
 use crate::disk::{Kind, MIB};
 use crate::hotplug::started;
-use crate::node::{block, filesystem, read_only};
 
 const SIZE: u64 = 64 * MIB;
 
@@ -29,14 +29,9 @@ async fn content_survives(kind: Kind) {
     }
 }
 
-#[tokio::test]
-async fn content_survives_on_a_virtio_disk() {
-    content_survives(Kind::Virtio).await;
-}
-
-#[tokio::test]
-async fn content_survives_on_an_nvme_disk() {
-    content_survives(Kind::Nvme).await;
+crate::common::rows! { content_survives:
+    content_survives_on_a_virtio_disk(Kind::Virtio),
+    content_survives_on_an_nvme_disk(Kind::Nvme),
 }
 
 #[tokio::test]
@@ -85,8 +80,7 @@ async fn a_read_only_volume_is_not_changed() {
             reader.mount().await;
             let written = match is_block {
                 true => {
-                    let found = format!("grep -aq 'to be read' {}", reader.target);
-                    guest.sh(&found).await;
+                    guest.sh(&format!("grep -aq 'to be read' {}", reader.target)).await;
                     let script = format!("echo x | dd of={} conv=fsync,notrunc status=none", reader.target);
                     guest.try_sh(&script).await
                 }

@@ -4,9 +4,11 @@
 use tonic::Status;
 
 use super::grow::{FILES, assert_expands, compare, end_load, load};
+use crate::common::csi::filesystem;
+use crate::common::volume::NodeVolume;
 use crate::disk::{Attached, Kind, MIB};
 use crate::machine::Guest;
-use crate::node::{Node, Volume, filesystem};
+use crate::node::Node;
 
 /// Linux 5.10 parses a serial as a hexadecimal number, and reports its bytes in reverse order.
 const SERIAL: &str = "1d1d1d1d1d1d1d1d";
@@ -45,7 +47,7 @@ const DISCONNECT: &str = "echo 1 > /sys/class/nvme/nvme0/delete_controller
      rmdir subsystems/disk/namespaces/1 subsystems/disk ports/1";
 
 /// The cloud expands the disk during the call of kubelet. The NVMe controller reports that with an asynchronous event.
-async fn grow(guest: &Guest, volume: &Volume, attached: &Attached<'_>, size: u64) -> Result<i64, Status> {
+async fn grow(guest: &Guest, volume: &NodeVolume, attached: &Attached<'_>, size: u64) -> Result<u64, Status> {
     let announce = format!(
         "until [[ $(cat /sys/block/vda/size) == {} ]]; do sleep 0.02; done
          echo 1 > {TARGET}/subsystems/disk/namespaces/1/revalidate_size",

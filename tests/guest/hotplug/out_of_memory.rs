@@ -3,9 +3,9 @@
 
 use tonic::Code;
 
+use crate::common::csi::{assert_fails, filesystem};
 use crate::disk::{Kind, MIB};
 use crate::hotplug::started;
-use crate::node::filesystem;
 
 const SIZE: u64 = 64 * MIB;
 
@@ -36,9 +36,7 @@ async fn a_tool_without_memory_is_terminated_and_not_the_node_plugin() {
     guest.sh(CONTAINER).await;
     guest.sh(REPLACE).await;
 
-    let error = volume.stage().await.unwrap_err();
-    assert_eq!(error.code(), Code::Internal, "{error}");
-    assert!(error.message().starts_with("TOOL_FAILED"), "{error}");
+    assert_fails(volume.stage().await, Code::Internal, &["TOOL_FAILED"]);
     let kills = guest.sh(OOM_KILLS).await;
     assert_ne!(kills, "0", "the memory was sufficient");
 

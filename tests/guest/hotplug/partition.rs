@@ -2,17 +2,13 @@
 
 use tonic::Code;
 
+use crate::common::csi::{assert_fails, filesystem};
 use crate::disk::{Kind, MIB};
-use crate::machine::Guest;
-use crate::node::filesystem;
+use crate::hotplug::started;
 
 async fn is_used_on_request(fs_type: &str) {
-    let Some(guest) = Guest::fresh().await else {
-        return;
-    };
-    let size = 320 * MIB;
-    let node = guest.node().await;
-    let attached = guest.attach_new(Kind::Virtio, "bp1partition00000001", size).await;
+    let Some((guest, node)) = started().await else { return };
+    let attached = guest.attach_new(Kind::Virtio, "bp1partition00000001", 320 * MIB).await;
     // The tools may be newer than the kernel.
     let mkfs = match fs_type {
         "xfs" => "mkfs.xfs -q -i nrext64=0",
@@ -27,10 +23,7 @@ async fn is_used_on_request(fs_type: &str) {
     guest.sh(&make).await;
     let mut volume = node.volume(&attached.disk, filesystem(fs_type));
     let before = std::fs::read(&attached.disk.image).unwrap();
-    let error = volume.stage().await.unwrap_err();
-    assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
-    let is_named = error.message().starts_with("FOREIGN_DATA");
-    assert!(is_named, "{error}");
+    assert_fails(volume.stage().await, Code::FailedPrecondition, &["FOREIGN_DATA"]);
     let is_same = std::fs::read(&attached.disk.image).unwrap() == before;
     assert!(is_same, "the disk was changed");
 
@@ -47,10 +40,9 @@ async fn is_used_on_request(fs_type: &str) {
     guest.sh(&load).await;
     for larger in [512 * MIB, 1024 * MIB] {
         let (expanded, ()) = tokio::join!(volume.expand(larger), attached.grow(larger));
-        let expanded = u64::try_from(expanded.unwrap()).unwrap();
+        let expanded = expanded.unwrap();
         assert!(expanded > larger - 4 * MIB, "{expanded}");
-        let total = volume.stats().await.unwrap().usage[0].total;
-        let total = u64::try_from(total).unwrap();
+        let total = volume.total_bytes().await.unwrap();
         assert!(total > larger * 8 / 10, "{total} of {larger}");
     }
     guest
@@ -71,12 +63,7 @@ async fn is_used_on_request(fs_type: &str) {
     attached.detach().await;
 }
 
-#[tokio::test]
-async fn a_partition_with_ext4_is_staged_and_expanded_only_on_request() {
-    is_used_on_request("ext4").await;
-}
-
-#[tokio::test]
-async fn a_partition_with_xfs_is_staged_and_expanded_only_on_request() {
-    is_used_on_request("xfs").await;
+crate::common::rows! { is_used_on_request:
+    a_partition_with_ext4_is_staged_and_expanded_only_on_request("ext4"),
+    a_partition_with_xfs_is_staged_and_expanded_only_on_request("xfs"),
 }

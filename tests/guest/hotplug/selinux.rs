@@ -1,12 +1,10 @@
 //! SELinux labels in mount options, as kubelet sends them (`context="…"`) for a CSIDriver with `seLinuxMount: true`, on
 //! a kernel that enforces a policy.
 
-use diskplugin::csi::proto::VolumeCapability;
-use diskplugin::csi::proto::volume_capability::AccessType;
-
+use crate::common::csi::{filesystem, read_only, with_flags};
+use crate::common::volume::NodeVolume;
 use crate::disk::{Kind, MIB};
 use crate::machine::Guest;
-use crate::node::{Volume, filesystem, read_only};
 
 /// Levels as kubelet requests them, and as the kernel prints them. OpenShift assigns categories in descending order.
 const LEVELS: [(&str, &str); 3] = [
@@ -36,19 +34,11 @@ fn label(level: &str) -> String {
     format!("system_u:object_r:container_file_t:{level}")
 }
 
-/// The capability with a mount label, in kubelet's format.
-fn labeled(mut capability: VolumeCapability, level: &str) -> VolumeCapability {
-    if let Some(AccessType::Mount(mount)) = &mut capability.access_type {
-        mount.mount_flags = vec![format!("context=\"{}\"", label(level))];
-    }
-    capability
-}
-
-impl Volume {
+impl NodeVolume {
+    /// The volume with a mount label, in kubelet's format.
     fn at_level(&self, level: &str) -> Self {
-        let mut volume = self.clone();
-        volume.capability = labeled(volume.capability, level);
-        volume
+        let flag = format!("context=\"{}\"", label(level));
+        self.with(self.capability.clone().map(|found| with_flags(found, &[&flag])))
     }
 
     /// Stages and publishes with repeated calls, and checks that each path is mounted only once.
@@ -91,8 +81,7 @@ async fn labels_are_mounted(fs_type: &str, size: u64) {
         volume.mount_twice(&guest).await;
 
         volume.unpublish().await.unwrap();
-        let mut reader = volume.clone();
-        reader.readonly = true;
+        let reader = volume.read_only();
         reader.mount_twice(&guest).await;
         let write = format!("echo x > {}/other", reader.target);
         assert_ne!(guest.try_sh(&write).await.code, 0);
@@ -108,7 +97,7 @@ async fn labels_are_mounted(fs_type: &str, size: u64) {
 }
 
 /// The policy is enforced: only a container with the categories of the volume reads it.
-async fn a_container_needs_the_categories(guest: &Guest, volume: &Volume) {
+async fn a_container_needs_the_categories(guest: &Guest, volume: &NodeVolume) {
     let volume = volume.at_level("s0:c26,c5");
     volume.mount().await;
     let file = volume.file();
@@ -122,12 +111,7 @@ async fn a_container_needs_the_categories(guest: &Guest, volume: &Volume) {
     guest.has_no_mounts().await;
 }
 
-#[tokio::test]
-async fn selinux_labels_of_ext4_are_mounted() {
-    labels_are_mounted("ext4", 64 * MIB).await;
-}
-
-#[tokio::test]
-async fn selinux_labels_of_xfs_are_mounted() {
-    labels_are_mounted("xfs", 320 * MIB).await;
+crate::common::rows! { labels_are_mounted:
+    selinux_labels_of_ext4_are_mounted("ext4", 64 * MIB),
+    selinux_labels_of_xfs_are_mounted("xfs", 320 * MIB),
 }

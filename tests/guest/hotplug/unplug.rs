@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use tonic::{Code, Status};
 
+use crate::common::csi::{block, filesystem};
 use crate::common::failure_table::{FailureRow, Observed};
 use crate::common::wait::until;
 use crate::disk::{Kind, MIB};
 use crate::hotplug::started;
-use crate::node::{CALL_TIMEOUT, block, filesystem};
+use crate::node::CALL_TIMEOUT;
 
 /// The disk is removed while it is mounted and written to. The volume can be cleaned up, and after the disk is attached
 /// again it has all synced data.
@@ -31,7 +32,7 @@ async fn is_removed_and_restored(kind: Kind, fs_type: &str) {
     let stats = volume.stats().await.unwrap();
     // On a busy machine the caller's timeout may pass before the response arrives, and the call continues.
     let publish = until("the node plugin responds", CALL_TIMEOUT, async || {
-        let published = second.publish_within(Duration::from_secs(5)).await;
+        let published = second.within(Duration::from_secs(5)).publish().await;
         let is_late = |error: &Status| [Code::Cancelled, Code::Aborted].contains(&error.code());
         (!published.as_ref().is_err_and(is_late)).then_some(published)
     })
@@ -66,24 +67,11 @@ async fn is_removed_and_restored(kind: Kind, fs_type: &str) {
     attached.detach().await;
 }
 
-#[tokio::test]
-async fn ext4_on_a_removed_disk_is_cleaned_up_and_restored() {
-    is_removed_and_restored(Kind::Virtio, "ext4").await;
-}
-
-#[tokio::test]
-async fn ext4_on_a_removed_nvme_disk_is_cleaned_up_and_restored() {
-    is_removed_and_restored(Kind::Nvme, "ext4").await;
-}
-
-#[tokio::test]
-async fn xfs_on_a_removed_disk_is_cleaned_up_and_restored() {
-    is_removed_and_restored(Kind::Virtio, "xfs").await;
-}
-
-#[tokio::test]
-async fn btrfs_on_a_removed_disk_is_cleaned_up_and_restored() {
-    is_removed_and_restored(Kind::Virtio, "btrfs").await;
+crate::common::rows! { is_removed_and_restored:
+    ext4_on_a_removed_disk_is_cleaned_up_and_restored(Kind::Virtio, "ext4"),
+    ext4_on_a_removed_nvme_disk_is_cleaned_up_and_restored(Kind::Nvme, "ext4"),
+    xfs_on_a_removed_disk_is_cleaned_up_and_restored(Kind::Virtio, "xfs"),
+    btrfs_on_a_removed_disk_is_cleaned_up_and_restored(Kind::Virtio, "btrfs"),
 }
 
 #[tokio::test]

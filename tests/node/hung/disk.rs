@@ -1,92 +1,38 @@
 //! Disks whose reads or writes can be blocked.
 
 use std::fs::{self, File};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::mount::{MntFlags, umount2};
 use nix::sys::signal::Signal;
 
+use crate::common::disk::{Disk, MIB};
+use crate::common::loop_device::attribute;
 use crate::common::machine::TestDir;
 use crate::common::process::{Process, Start};
 use crate::common::shell::{has, sh};
 use crate::common::wait::until;
 
-const MIB: u64 = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-fn run_blocking(line: &str) {
-    // Best effort: destructors call this.
-    Start::of("sh").args(["-c", line]).run_blocking();
-}
-
-/// A disk that is backed by a loop device.
-#[derive(Debug)]
-pub(crate) struct Disk {
-    home: PathBuf,
-    serial: &'static str,
-    device: String,
-}
-
-impl Disk {
-    /// Creates a blank disk with its image in the directory.
-    pub(crate) async fn new(home: &TestDir, directory: &Path, serial: &'static str) -> Self {
-        let image = directory.join(format!("{serial}.img"));
-        File::create(&image).unwrap().set_len(16 * MIB).unwrap();
-        Self::from_image(home, &image, serial).await
-    }
-
-    async fn from_image(home: &TestDir, image: &Path, serial: &'static str) -> Self {
-        let device = sh(&format!("flock /dev losetup --find --show {}", image.display())).await;
-        symlink(&device, home.path().join("devices").join(serial)).unwrap();
-        Self {
-            home: home.path().to_owned(),
-            serial,
-            device,
-        }
-    }
-
-    pub(crate) fn volume(&self) -> String {
-        format!("d-{}", self.serial)
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.home.join("kubelet").join(self.serial).join(name)
-    }
-
-    /// Reads from the device without the page cache, as the I/O of a pod. Returns once the read is in flight.
-    pub(crate) async fn read_directly(&self) -> Process {
-        let source = format!("if={}", self.device);
-        let arguments = ["of=/dev/null", "bs=4096", "count=1", "iflag=direct"];
-        let reader = Start::of("dd").args([source.as_str()]).args(arguments).spawn();
-        let name = self.device.trim_start_matches("/dev/");
-        let file = format!("/sys/block/{name}/inflight");
-        until("the read is in flight", TIMEOUT, async || {
-            let counts = fs::read_to_string(&file).unwrap();
-            counts.split_whitespace().any(|count| count != "0").then_some(())
-        })
-        .await;
-        reader
-    }
-
-    /// Detaches the disk, which must be unused.
-    pub(crate) async fn detach(&self) {
-        sh(&format!("losetup --detach {}", self.device)).await;
-        let name = self.device.trim_start_matches("/dev/");
-        let file = format!("/sys/block/{name}/loop/backing_file");
-        until("the device is free", TIMEOUT, async || {
-            let backing_file = fs::read_to_string(&file).unwrap_or_default();
-            (!backing_file.contains(self.serial)).then_some(())
-        })
-        .await;
-    }
+/// Reads from the device without the page cache, as the I/O of a pod. Returns once the read is in flight.
+pub(crate) async fn read_directly(disk: &Disk) -> Process {
+    let source = format!("if={}", disk.device());
+    let arguments = ["of=/dev/null", "bs=4096", "count=1", "iflag=direct"];
+    let reader = Start::of("dd").args([source.as_str()]).args(arguments).spawn();
+    until("the read is in flight", TIMEOUT, async || {
+        let counts = attribute(Path::new(&disk.device()), "inflight").unwrap();
+        counts.split_whitespace().any(|count| count != "0").then_some(())
+    })
+    .await;
+    reader
 }
 
 /// A filesystem that can be frozen: writes to images on it block until it is thawed.
 #[derive(Debug)]
 pub(crate) struct FreezableFilesystem {
-    directory: PathBuf,
+    pub(crate) directory: PathBuf,
 }
 
 impl FreezableFilesystem {
@@ -97,10 +43,6 @@ impl FreezableFilesystem {
         let (image, mount_point) = (image.display(), directory.display());
         sh(&format!("mkfs.ext4 -q {image}; mount -o loop {image} {mount_point}")).await;
         Self { directory }
-    }
-
-    pub(crate) fn directory(&self) -> PathBuf {
-        self.directory.clone()
     }
 
     pub(crate) async fn freeze(&self) {
@@ -115,7 +57,8 @@ impl FreezableFilesystem {
 impl Drop for FreezableFilesystem {
     /// Unblocks all writes: otherwise the machine hangs at its next sync.
     fn drop(&mut self) {
-        run_blocking(&format!("fsfreeze --unfreeze {} 2>/dev/null", self.directory.display()));
+        let thaw = format!("fsfreeze --unfreeze {} 2>/dev/null", self.directory.display());
+        Start::of("sh").args(["-c", &thaw]).run_blocking();
         // If the test failed, its images may still be in use.
         let _ = umount2(&self.directory, MntFlags::MNT_DETACH);
     }
@@ -125,7 +68,6 @@ impl Drop for FreezableFilesystem {
 #[derive(Debug)]
 pub(crate) struct ExportedImage {
     server: Process,
-    serial: &'static str,
     served: PathBuf,
 }
 
@@ -136,7 +78,7 @@ impl ExportedImage {
         has("node::hung", probe, "qemu-storage-daemon and /dev/fuse are required").await
     }
 
-    pub(crate) async fn new(home: &TestDir, serial: &'static str) -> Self {
+    pub(crate) async fn new(home: &TestDir, serial: &str) -> Self {
         let image = home.path().join("exported.raw");
         File::create(&image).unwrap().set_len(16 * MIB).unwrap();
         let served = home.path().join("disks").join(format!("{serial}.img"));
@@ -150,17 +92,19 @@ impl ExportedImage {
             (fs::metadata(&served).ok()?.len() == 16 * MIB).then_some(())
         })
         .await;
-        Self { server, serial, served }
+        Self { server, served }
     }
 
     pub(crate) async fn disk(&self, home: &TestDir) -> Disk {
-        Disk::from_image(home, &self.served, self.serial).await
+        let disk = Disk::of_image(home.path(), self.served.clone());
+        disk.attach().await;
+        disk
     }
 
     /// Removes the content of the disk from the page cache of the file behind its device, which a real disk does not
     /// have. The page cache of the device remains.
-    pub(crate) async fn drop_file_cache(&self, mount: &Path) {
-        let (served, mount) = (self.served.display(), mount.display());
+    pub(crate) async fn drop_file_cache(&self, mount: &str) {
+        let served = self.served.display();
         sh(&format!(
             "sync -f {mount}; dd if=/dev/null of={served} oflag=nocache conv=notrunc,fdatasync status=none"
         ))

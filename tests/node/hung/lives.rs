@@ -7,9 +7,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tonic::Code;
 
-use super::{LONG_TIMEOUT, Plugin, disk_dir, home};
-use crate::common::machine::has_devices;
-use crate::hung::disk::Disk;
+use super::{Plugin, attached};
+use crate::common::machine::{TestDir, has_devices};
 
 const LIVES: usize = 100;
 const MAX_THREADS: usize = 64;
@@ -39,22 +38,21 @@ async fn parallel_lives_need_few_threads_and_little_memory_is_kept() {
     if !has_devices("node::hung").await {
         return;
     }
-    let home = home();
+    let home = TestDir::of_node();
     let mut disks = Vec::new();
     for index in 0..LIVES {
-        let serial = Box::leak(format!("life{index}").into_boxed_str());
-        disks.push(Disk::new(&home, &disk_dir(&home), serial).await);
+        disks.push(attached(&home, &home.path().join("disks"), &format!("life{index}")).await);
     }
-    let plugin = std::sync::Arc::new(Plugin::start(&home).await);
+    let plugin = Plugin::start(&home).await;
     let mut lives = JoinSet::new();
     for disk in disks {
-        let plugin = std::sync::Arc::clone(&plugin);
+        let volume = plugin.volume(&disk);
         lives.spawn(async move {
-            retry!(plugin.stage(&disk, LONG_TIMEOUT));
-            retry!(plugin.publish(&disk));
-            retry!(plugin.unpublish(&disk));
-            retry!(plugin.unstage(&disk, LONG_TIMEOUT));
-            retry!(plugin.stage(&disk, LONG_TIMEOUT));
+            retry!(volume.stage());
+            retry!(volume.publish());
+            retry!(volume.unpublish());
+            retry!(volume.unstage());
+            retry!(volume.stage());
             disk
         });
     }
@@ -73,7 +71,7 @@ async fn parallel_lives_need_few_threads_and_little_memory_is_kept() {
     let status = fs::read_to_string(format!("/proc/{}/status", plugin.process.pid()));
     let status = status.unwrap();
     for disk in &disks {
-        plugin.unstage(disk, LONG_TIMEOUT).await.unwrap();
+        plugin.volume(disk).unstage().await.unwrap();
         disk.detach().await;
     }
     let kib = |field: &str| {

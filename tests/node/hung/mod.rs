@@ -2,31 +2,26 @@
 //! and restarts of the node plugin must not be affected.
 
 mod disk;
+mod filesystem;
 mod lives;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use diskplugin::csi::proto::node_client::NodeClient;
-use diskplugin::csi::proto::volume_health::VolumeHealthEntry;
-use diskplugin::csi::proto::{
-    NodeGetVolumeHealthRequest, NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse, NodePublishVolumeRequest,
-    NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest,
-};
 use nix::sys::signal::Signal;
+use tonic::Code;
 use tonic::transport::Channel;
-use tonic::{Code, Response, Status};
 
-use crate::common::csi::{capability, endpoint, within};
+use crate::common::csi::filesystem;
+use crate::common::disk::{Disk, MIB};
 use crate::common::failure_table::{FailureRow, Observed};
 use crate::common::machine::{TestDir, has_devices};
 use crate::common::process::Process;
+use crate::common::volume::{LONG_TIMEOUT, NodePort, NodeVolume};
 use crate::common::wait::until;
-use disk::{Disk, ExportedImage, FreezableFilesystem};
+use disk::{ExportedImage, FreezableFilesystem, read_directly};
 
-/// Timeout of calls that must not block.
-const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of calls that block. The driver responds 250 ms before it.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Codes of calls that block: the plugin's, `ABORTED` while an earlier call runs, and the client's own `CANCELLED` if
@@ -44,23 +39,17 @@ struct Plugin {
 impl Plugin {
     async fn start(home: &TestDir) -> Self {
         let socket = home.path().join("csi.sock");
-        let devices = format!("--device-dir={}", home.path().join("devices").display());
-        let state = format!("--state-dir={}", home.path().join("state").display());
-        let kubelet = format!("--kubelet-dir={}", home.path().display());
-        let start = home.diskplugin(&[
-            "node",
-            "--node-id=i-hung",
-            "--region=cn-beijing",
-            "--zone=cn-beijing-c",
-            "--drain-timeout=1s",
-            &devices,
-            &state,
-            &kubelet,
-            &endpoint(&socket),
-        ]);
+        let start = home.diskplugin(home.node_args("i-hung", &socket));
+        let start = start.args(["--drain-timeout=1s"]);
         let start = start.env("DISKPLUGIN_KUBELET_DIR", home.path());
         let (process, channel) = start.ready(&socket).await;
         Self { process, channel }
+    }
+
+    /// Sends SIGTERM, after which it must succeed.
+    async fn stop(self) {
+        self.process.signal(Signal::SIGTERM);
+        assert_eq!(self.process.ended().await.code, Some(0));
     }
 
     fn thread_count(&self) -> usize {
@@ -68,113 +57,45 @@ impl Plugin {
         fs::read_dir(tasks).unwrap().count()
     }
 
-    fn node(&self) -> NodeClient<Channel> {
-        NodeClient::new(self.channel.clone())
+    /// Asserts that kubelet's retries do not add threads.
+    async fn assert_few_threads_added(&self, retry: impl AsyncFn()) {
+        let before = self.thread_count();
+        for _ in 0..RETRIES {
+            retry().await;
+        }
+        let grown = self.thread_count().saturating_sub(before);
+        assert!(grown < RETRIES / 2, "{grown} more threads after {RETRIES} retries");
     }
 
-    async fn stage(&self, disk: &Disk, time: Duration) -> Result<(), Status> {
-        let request = NodeStageVolumeRequest {
-            volume_id: disk.volume(),
-            staging_target_path: text(&disk.path("staging")),
-            volume_capability: Some(capability()),
-            ..NodeStageVolumeRequest::default()
-        };
-        self.node().node_stage_volume(within(time, request)).await.map(drop)
-    }
-
-    async fn publish(&self, disk: &Disk) -> Result<(), Status> {
-        self.publish_at(disk, "target").await
-    }
-
-    async fn publish_at(&self, disk: &Disk, target: &str) -> Result<(), Status> {
-        let request = NodePublishVolumeRequest {
-            volume_id: disk.volume(),
-            staging_target_path: text(&disk.path("staging")),
-            target_path: text(&disk.path(target)),
-            volume_capability: Some(capability()),
-            ..NodePublishVolumeRequest::default()
-        };
-        self.node()
-            .node_publish_volume(within(LONG_TIMEOUT, request))
-            .await
-            .map(drop)
-    }
-
-    async fn unpublish(&self, disk: &Disk) -> Result<(), Status> {
-        self.unpublish_at(disk, "target").await
-    }
-
-    async fn unpublish_at(&self, disk: &Disk, target: &str) -> Result<(), Status> {
-        let request = NodeUnpublishVolumeRequest {
-            volume_id: disk.volume(),
-            target_path: text(&disk.path(target)),
-        };
-        self.node()
-            .node_unpublish_volume(within(LONG_TIMEOUT, request))
-            .await
-            .map(drop)
-    }
-
-    async fn unstage(&self, disk: &Disk, time: Duration) -> Result<(), Status> {
-        let request = NodeUnstageVolumeRequest {
-            volume_id: disk.volume(),
-            staging_target_path: text(&disk.path("staging")),
-        };
-        self.node().node_unstage_volume(within(time, request)).await.map(drop)
-    }
-
-    async fn stats(&self, disk: &Disk, time: Duration) -> Result<NodeGetVolumeStatsResponse, Status> {
-        let request = NodeGetVolumeStatsRequest {
-            volume_id: disk.volume(),
-            volume_path: text(&disk.path("target")),
-            ..NodeGetVolumeStatsRequest::default()
-        };
-        self.node()
-            .node_get_volume_stats(within(time, request))
-            .await
-            .map(Response::into_inner)
-    }
-
-    async fn health(&self, disk: &Disk) -> Vec<VolumeHealthEntry> {
-        let request = NodeGetVolumeHealthRequest {
-            volume_id: disk.volume(),
-            volume_publish_path: text(&disk.path("target")),
-            staging_target_path: text(&disk.path("staging")),
-        };
-        let response = self
-            .node()
-            .node_get_volume_health(within(LONG_TIMEOUT, request))
-            .await
-            .unwrap();
-        let health = response.into_inner().volume_health;
-        health.unwrap().health_statuses
-    }
-
-    /// Runs the lifecycle of a volume, which a hung disk must not delay.
-    async fn run_lifecycle(&self, disk: &Disk) {
-        self.stage(disk, LONG_TIMEOUT).await.unwrap();
-        self.publish(disk).await.unwrap();
-        self.stats(disk, LONG_TIMEOUT).await.unwrap();
-        fs::write(disk.path("target").join("file"), "x").unwrap();
-        self.unpublish(disk).await.unwrap();
-        self.unstage(disk, LONG_TIMEOUT).await.unwrap();
+    fn volume(&self, disk: &Disk) -> NodeVolume {
+        let port = NodePort::Socket(self.channel.clone());
+        NodeVolume::new(port, disk.volume(), &disk.path(""), Some(filesystem("ext4")))
     }
 }
 
-fn text(path: &Path) -> String {
-    path.to_str().unwrap().to_owned()
+/// Runs the lifecycle of a volume, which a hung disk must not delay.
+async fn run_lifecycle(volume: &NodeVolume) {
+    volume.stage().await.unwrap();
+    volume.publish().await.unwrap();
+    volume.stats().await.unwrap();
+    fs::write(Path::new(&volume.target).join("file"), "x").unwrap();
+    volume.unpublish().await.unwrap();
+    volume.unstage().await.unwrap();
 }
 
-fn home() -> TestDir {
-    let home = TestDir::new();
-    for name in ["devices", "disks", "kubelet"] {
-        fs::create_dir(home.path().join(name)).unwrap();
-    }
-    home
+/// Stages the volume, which has kept its data, and unstages it.
+async fn assert_kept(volume: &NodeVolume) {
+    volume.stage().await.unwrap();
+    let kept = fs::read_to_string(Path::new(&volume.staging).join("file"));
+    assert_eq!(kept.unwrap(), "kept");
+    volume.unstage().await.unwrap();
 }
 
-fn disk_dir(home: &TestDir) -> PathBuf {
-    home.path().join("disks")
+/// Creates and attaches a disk with its image in this directory.
+async fn attached(home: &TestDir, directory: &Path, serial: &str) -> Disk {
+    let disk = Disk::create(home.path(), directory.join(format!("{serial}.img")), 16 * MIB);
+    disk.attach().await;
+    disk
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -182,28 +103,30 @@ async fn a_hung_unmount_blocks_only_its_volume_and_no_restart() {
     if !has_devices("node::hung").await {
         return;
     }
-    let home = home();
+    let home = TestDir::of_node();
     let frozen = FreezableFilesystem::new(&home).await;
-    let hung = Disk::new(&home, &frozen.directory(), "hungunmount").await;
-    let other = Disk::new(&home, &disk_dir(&home), "hungother").await;
+    let disks = [
+        attached(&home, &frozen.directory, "hungunmount").await,
+        attached(&home, &home.path().join("disks"), "hungother").await,
+    ];
     let plugin = Plugin::start(&home).await;
-    plugin.stage(&hung, LONG_TIMEOUT).await.unwrap();
-    plugin.publish(&hung).await.unwrap();
-    fs::write(hung.path("target").join("file"), "kept").unwrap();
-    plugin.run_lifecycle(&other).await;
-    plugin.unpublish(&hung).await.unwrap();
+    let [hung, other] = disks.each_ref().map(|disk| plugin.volume(disk));
+    hung.stage().await.unwrap();
+    hung.publish().await.unwrap();
+    fs::write(Path::new(&hung.target).join("file"), "kept").unwrap();
+    run_lifecycle(&other).await;
+    hung.unpublish().await.unwrap();
 
     frozen.freeze().await;
-    plugin.unstage(&hung, SHORT_TIMEOUT).await.unwrap_err();
-    let before = plugin.thread_count();
-    for _ in 0..RETRIES {
-        plugin.unstage(&hung, SHORT_TIMEOUT).await.unwrap_err();
-        plugin.stage(&hung, SHORT_TIMEOUT).await.unwrap_err();
-    }
-    plugin.run_lifecycle(&other).await;
-    plugin.stage(&other, LONG_TIMEOUT).await.unwrap();
-    let grown = plugin.thread_count().saturating_sub(before);
-    assert!(grown < RETRIES / 2, "{grown} more threads after {RETRIES} retries");
+    let blocked = hung.within(SHORT_TIMEOUT);
+    blocked.unstage().await.unwrap_err();
+    let retry = async || {
+        blocked.unstage().await.unwrap_err();
+        blocked.stage().await.unwrap_err();
+    };
+    plugin.assert_few_threads_added(retry).await;
+    run_lifecycle(&other).await;
+    other.stage().await.unwrap();
 
     // The blocked system call keeps the old process; a new one serves the socket.
     plugin.process.signal(Signal::SIGTERM);
@@ -213,22 +136,19 @@ async fn a_hung_unmount_blocks_only_its_volume_and_no_restart() {
     })
     .await;
     let second = Plugin::start(&home).await;
-    second.stage(&other, LONG_TIMEOUT).await.unwrap();
-    second.unstage(&other, LONG_TIMEOUT).await.unwrap();
-    second.run_lifecycle(&other).await;
+    let [hung, other] = disks.each_ref().map(|disk| second.volume(disk));
+    other.stage().await.unwrap();
+    other.unstage().await.unwrap();
+    run_lifecycle(&other).await;
 
     frozen.thaw().await;
     let ended = plugin.process.ended().await;
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("still running"), "{}", ended.stderr);
-    second.unstage(&hung, LONG_TIMEOUT).await.unwrap();
-    second.stage(&hung, LONG_TIMEOUT).await.unwrap();
-    let kept = fs::read_to_string(hung.path("staging").join("file"));
-    assert_eq!(kept.unwrap(), "kept");
-    second.unstage(&hung, LONG_TIMEOUT).await.unwrap();
-    second.process.signal(Signal::SIGTERM);
-    assert_eq!(second.process.ended().await.code, Some(0));
-    for disk in [&hung, &other] {
+    hung.unstage().await.unwrap();
+    assert_kept(&hung).await;
+    second.stop().await;
+    for disk in disks {
         disk.detach().await;
     }
 }
@@ -238,43 +158,35 @@ async fn retries_for_a_hung_disk_do_not_add_threads() {
     if !has_devices("node::hung").await || !ExportedImage::is_supported().await {
         return;
     }
-    let home = home();
+    let home = TestDir::of_node();
     let export = ExportedImage::new(&home, "hungread").await;
-    let hung = export.disk(&home).await;
-    let other = Disk::new(&home, &disk_dir(&home), "hungreadother").await;
+    let disks = [
+        export.disk(&home).await,
+        attached(&home, &home.path().join("disks"), "hungreadother").await,
+    ];
     let plugin = Plugin::start(&home).await;
-    plugin.run_lifecycle(&other).await;
+    let [hung, other] = disks.each_ref().map(|disk| plugin.volume(disk));
+    run_lifecycle(&other).await;
 
     export.stop();
-    until(
-        "the plugin reports that the deadline has passed",
-        LONG_TIMEOUT,
-        async || {
-            let error = plugin.stage(&hung, SHORT_TIMEOUT).await.unwrap_err();
-            assert!(BLOCKED.contains(&error.code()), "{error}");
-            (error.code() == Code::DeadlineExceeded).then_some(())
-        },
-    )
-    .await;
-    plugin.run_lifecycle(&other).await;
-    let before = plugin.thread_count();
-    for _ in 0..RETRIES {
-        let error = plugin.stage(&hung, SHORT_TIMEOUT).await.unwrap_err();
+    let stage = async || {
+        let error = hung.within(SHORT_TIMEOUT).stage().await.unwrap_err();
         assert!(BLOCKED.contains(&error.code()), "{error}");
-    }
-    let grown = plugin.thread_count().saturating_sub(before);
-    assert!(grown < RETRIES / 2, "{grown} more threads after {RETRIES} retries");
-    plugin.run_lifecycle(&other).await;
-
-    export.resume();
-    until("the disk is staged", LONG_TIMEOUT, async || {
-        plugin.stage(&hung, LONG_TIMEOUT).await.ok()
+        error
+    };
+    until("the plugin reports a passed deadline", LONG_TIMEOUT, async || {
+        (stage().await.code() == Code::DeadlineExceeded).then_some(())
     })
     .await;
-    plugin.unstage(&hung, LONG_TIMEOUT).await.unwrap();
-    plugin.process.signal(Signal::SIGTERM);
-    assert_eq!(plugin.process.ended().await.code, Some(0));
-    for disk in [&hung, &other] {
+    run_lifecycle(&other).await;
+    plugin.assert_few_threads_added(async || drop(stage().await)).await;
+    run_lifecycle(&other).await;
+
+    export.resume();
+    until("the disk is staged", LONG_TIMEOUT, async || hung.stage().await.ok()).await;
+    hung.unstage().await.unwrap();
+    plugin.stop().await;
+    for disk in disks {
         disk.detach().await;
     }
 }
@@ -285,30 +197,32 @@ async fn a_hung_disk_in_use_looks_as_documented() {
         return;
     }
     let row = FailureRow::of("hung disk");
-    let home = home();
+    let home = TestDir::of_node();
     let export = ExportedImage::new(&home, "hunginuse").await;
-    let hung = export.disk(&home).await;
+    let disk = export.disk(&home).await;
     let plugin = Plugin::start(&home).await;
-    plugin.stage(&hung, LONG_TIMEOUT).await.unwrap();
-    plugin.publish(&hung).await.unwrap();
+    let hung = plugin.volume(&disk);
+    hung.stage().await.unwrap();
+    hung.publish().await.unwrap();
     // kubelet repeats these calls, so that the kernel has cached the data that they read.
     for _ in 0..2 {
-        plugin.stats(&hung, LONG_TIMEOUT).await.unwrap();
-        assert_eq!(plugin.health(&hung).await, []);
+        hung.stats().await.unwrap();
+        assert_eq!(hung.health().await.unwrap(), []);
     }
-    fs::write(hung.path("target").join("file"), "kept").unwrap();
+    fs::write(Path::new(&hung.target).join("file"), "kept").unwrap();
 
-    export.drop_file_cache(&hung.path("target")).await;
+    export.drop_file_cache(&hung.target).await;
     export.stop();
-    let reader = hung.read_directly().await;
-    let health = plugin.health(&hung).await;
-    let stats = plugin.stats(&hung, LONG_TIMEOUT).await.unwrap();
-    let publish = plugin.publish_at(&hung, "second").await;
-    for target in ["second", "target"] {
-        plugin.unpublish_at(&hung, target).await.unwrap();
+    let reader = read_directly(&disk).await;
+    let health = hung.health().await.unwrap();
+    let stats = hung.stats().await.unwrap();
+    let second = hung.at("second");
+    let publish = second.publish().await;
+    for volume in [&second, &hung] {
+        volume.unpublish().await.unwrap();
     }
     let unstage = until("the disk counts as hung", LONG_TIMEOUT, async || {
-        let error = plugin.unstage(&hung, SHORT_TIMEOUT).await.unwrap_err();
+        let error = hung.within(SHORT_TIMEOUT).unstage().await.unwrap_err();
         let is_repeated = [Code::Aborted, Code::Cancelled].contains(&error.code());
         (!is_repeated).then_some(Err(error))
     })
@@ -322,15 +236,8 @@ async fn a_hung_disk_in_use_looks_as_documented() {
         stats,
     });
 
-    until("the disk is unstaged", LONG_TIMEOUT, async || {
-        plugin.unstage(&hung, LONG_TIMEOUT).await.ok()
-    })
-    .await;
-    plugin.stage(&hung, LONG_TIMEOUT).await.unwrap();
-    let kept = fs::read_to_string(hung.path("staging").join("file"));
-    assert_eq!(kept.unwrap(), "kept");
-    plugin.unstage(&hung, LONG_TIMEOUT).await.unwrap();
-    plugin.process.signal(Signal::SIGTERM);
-    assert_eq!(plugin.process.ended().await.code, Some(0));
-    hung.detach().await;
+    until("the disk is unstaged", LONG_TIMEOUT, async || hung.unstage().await.ok()).await;
+    assert_kept(&hung).await;
+    plugin.stop().await;
+    disk.detach().await;
 }

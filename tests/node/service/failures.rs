@@ -5,34 +5,30 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 
-use diskplugin::csi::proto::VolumeCapability;
-
 use crate::common::failure_table::{FailureRow, Observed};
-use crate::service::kit::{SHORT_TIMEOUT, SIZE, World, block_capability, sh, with_flags, writer_capability};
+use crate::service::kit::{NodeVolume, SHORT_TIMEOUT, SIZE, World, sh};
 
-/// A staged volume that a pod uses.
-async fn in_use(capability: &VolumeCapability) -> Option<World> {
-    let world = World::new().await?;
-    use_healthy(&world, capability).await;
+/// A volume that a pod uses.
+async fn in_use(fs_type: &str) -> Option<World> {
+    let world = World::new(fs_type).await?;
+    use_healthy(&world).await;
     Some(world)
 }
 
-async fn use_healthy(world: &World, capability: &VolumeCapability) {
-    world.stage(capability).await.unwrap();
-    world.publish(capability, "target", false).await.unwrap();
-    assert_eq!(world.health("target").await.unwrap(), []);
+async fn use_healthy(world: &World) {
+    world.mount().await;
+    assert_eq!(world.health().await.unwrap(), []);
 }
 
 /// Makes kubelet's calls for the volume, then releases the volume.
-async fn observe(world: &World, capability: &VolumeCapability) -> Observed {
-    let health = world.health("target").await.unwrap();
-    let stats = world.stats("target").await.unwrap();
-    let publish = world.publish_within(SHORT_TIMEOUT, capability, "second", false);
-    let publish = publish.await;
-    for target in ["second", "target"] {
-        world.unpublish(target).await.unwrap();
-    }
-    let unstage = world.unstage().await;
+async fn observe(volume: &NodeVolume) -> Observed {
+    let health = volume.health().await.unwrap();
+    let stats = volume.stats().await.unwrap();
+    let second = volume.at("second");
+    let publish = second.within(SHORT_TIMEOUT).publish().await;
+    second.unpublish().await.unwrap();
+    volume.unpublish().await.unwrap();
+    let unstage = volume.unstage().await;
     Observed {
         publish,
         unstage,
@@ -42,8 +38,8 @@ async fn observe(world: &World, capability: &VolumeCapability) -> Observed {
 }
 
 /// Starts the pod again: the volume is staged, is healthy and can be written to.
-async fn use_again(world: &World, capability: &VolumeCapability) {
-    use_healthy(world, capability).await;
+async fn use_again(world: &World) {
+    use_healthy(world).await;
     fs::write(world.path("target/again"), "again").unwrap();
 }
 
@@ -53,37 +49,37 @@ async fn a_removed_device_looks_as_documented() {
     if !crate::common::shell::can_run("the removed device", requirements).await {
         return;
     }
-    let Some(world) = World::without_device().await else {
+    let Some(world) = World::detached("block").await else {
         return;
     };
     let row = FailureRow::of("device removed");
     world.attach_reserved().await;
-    let capability = block_capability();
-    use_healthy(&world, &capability).await;
+    use_healthy(&world).await;
     world.unplug().await;
-    row.check(&observe(&world, &capability).await);
-    world.attach().await;
-    use_healthy(&world, &capability).await;
+    row.check(&observe(&world).await);
+    world.disk.attach().await;
+    use_healthy(&world).await;
 }
 
 #[tokio::test]
 async fn a_filesystem_that_was_remounted_read_only_looks_as_documented() {
     let row = FailureRow::of("read-only remount after an error (ext4)");
-    let capability = writer_capability("ext4");
-    let Some(world) = in_use(&capability).await else { return };
-    let device = world.device();
+    let Some(world) = in_use("ext4").await else { return };
+    let device = world.disk.device();
     let name = device.trim_start_matches("/dev/");
     sh(&format!("echo 1 > /sys/fs/ext4/{name}/trigger_fs_error")).await;
     assert!(fs::write(world.path("target/file"), "x").is_err());
-    row.check(&observe(&world, &capability).await);
-    use_again(&world, &capability).await;
+    let observed = observe(&world).await;
+    row.check(&observed);
+    let errors = &observed.health[1].message;
+    assert!(errors.contains("1 errors since its last check"), "{errors}");
+    use_again(&world).await;
 }
 
 #[tokio::test]
 async fn a_full_disk_looks_as_documented() {
     let row = FailureRow::of("full disk");
-    let capability = writer_capability("ext4");
-    let Some(world) = in_use(&capability).await else { return };
+    let Some(world) = in_use("ext4").await else { return };
     let mut file = fs::File::create(world.path("target/fill")).unwrap();
     let data = vec![7; 1 << 20];
     // Space that the filesystem reserves for delayed writes becomes available when they are written.
@@ -96,16 +92,15 @@ async fn a_full_disk_looks_as_documented() {
         assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{error}");
     }
     drop(file);
-    row.check(&observe(&world, &capability).await);
+    row.check(&observe(&world).await);
     assert_eq!(row.advice(), "expand the claim, or delete files");
     // The calls of external-resizer and kubelet for an expanded claim.
-    world.stage(&capability).await.unwrap();
-    world.publish(&capability, "target", false).await.unwrap();
+    world.mount().await;
     assert!(fs::write(world.path("target/more"), &data).is_err());
-    world.grow_device(2 * SIZE).await;
-    match world.expand("target", 2 * SIZE).await {
+    world.disk.resize(2 * SIZE).await;
+    match world.expand(2 * SIZE).await {
         Ok(size) => {
-            assert_eq!(u64::try_from(size), Ok(2 * SIZE));
+            assert_eq!(size, 2 * SIZE);
             fs::write(world.path("target/more"), &data).unwrap();
         }
         Err(error) => assert!(error.message().contains("CAP_SYS_RESOURCE"), "{error}"),
@@ -118,8 +113,7 @@ async fn a_full_disk_looks_as_documented() {
 async fn recorded_errors_look_as_documented() {
     const BLOCK: usize = 4096;
     let row = FailureRow::of("recorded filesystem errors (btrfs)");
-    let capability = writer_capability("btrfs");
-    let Some(world) = in_use(&capability).await else { return };
+    let Some(world) = in_use("btrfs").await else { return };
     let file = world.path("target/file");
     let data = vec![0xA7; 1 << 20];
     fs::write(&file, &data).unwrap();
@@ -128,7 +122,7 @@ async fn recorded_errors_look_as_documented() {
     let image = fs::OpenOptions::new()
         .read(true)
         .write(true)
-        .open(world.image())
+        .open(&world.disk.image)
         .unwrap();
     let mut block = vec![0; BLOCK];
     let mut overwritten = 0;
@@ -143,40 +137,45 @@ async fn recorded_errors_look_as_documented() {
     image.sync_all().unwrap();
     sh("echo 1 > /proc/sys/vm/drop_caches").await;
     assert!(fs::read(&file).is_err());
-    row.check(&observe(&world, &capability).await);
+    row.check(&observe(&world).await);
 }
 
 #[tokio::test]
 async fn a_filesystem_that_was_shut_down_looks_as_documented() {
     let row = FailureRow::of("filesystem shutdown (xfs)");
-    let capability = writer_capability("xfs");
-    let Some(world) = in_use(&capability).await else { return };
+    let Some(world) = in_use("xfs").await else { return };
     sh(&format!("xfs_io -x -c shutdown {}", world.text("target"))).await;
     assert!(fs::write(world.path("target/file"), "x").is_err());
-    let error = world.stage(&capability).await.unwrap_err();
+    let error = world.stage().await.unwrap_err();
     assert!(error.message().starts_with("FILESYSTEM_SHUT_DOWN"), "{error}");
-    world.expand("target", SIZE).await.unwrap();
-    row.check(&observe(&world, &capability).await);
-    use_again(&world, &capability).await;
+    world.expand(SIZE).await.unwrap();
+    let observed = observe(&world).await;
+    row.check(&observed);
+    assert_eq!(observed.stats.usage[0].total, i64::try_from(SIZE).unwrap());
+    use_again(&world).await;
 }
 
 #[tokio::test]
 async fn a_read_only_device_looks_as_documented() {
     let row = FailureRow::of("read-only device");
-    let capability = writer_capability("xfs");
-    let Some(world) = in_use(&capability).await else { return };
-    sh(&format!("blockdev --setro {}", world.device())).await;
-    row.check(&observe(&world, &capability).await);
-    use_again(&world, &capability).await;
+    let Some(world) = in_use("xfs").await else { return };
+    sh(&format!("blockdev --setro {}", world.disk.device())).await;
+    row.check(&observe(&world).await);
+    use_again(&world).await;
 }
 
 #[tokio::test]
 async fn a_device_that_is_smaller_than_its_filesystem_looks_as_documented() {
     let row = FailureRow::of("device smaller than its filesystem");
     // The kernel must not write beyond the end of the device, which results in a read-only remount.
-    let capability = with_flags(writer_capability("ext4"), &["noinit_itable"]);
-    let Some(world) = in_use(&capability).await else { return };
-    sh(&format!("sync -f {}", world.path("target").display())).await;
-    world.grow_device(SIZE / 2).await;
-    row.check(&observe(&world, &capability).await);
+    let Some(world) = World::new("ext4").await else { return };
+    let volume = world.with_flags(&["noinit_itable"]);
+    volume.stage().await.unwrap();
+    volume.publish().await.unwrap();
+    sh(&format!("sync -f {}", world.text("target"))).await;
+    for (size, is_healthy) in [(SIZE / 2, false), (SIZE, true), (SIZE / 2, false)] {
+        world.disk.resize(size).await;
+        assert_eq!(volume.health().await.unwrap().is_empty(), is_healthy);
+    }
+    row.check(&observe(&volume).await);
 }

@@ -2,7 +2,7 @@
 
 use tonic::Code;
 
-use crate::service::kit::{SIZE, World, sh, with_flags, writer_capability};
+use crate::service::kit::{SIZE, World, assert_fails, sh};
 
 /// Options of each filesystem, of which some kernels support only a part.
 const OPTIONS: [(&str, &[&str]); 3] = [
@@ -32,30 +32,28 @@ const OPTIONS: [(&str, &[&str]); 3] = [
 #[tokio::test]
 async fn the_kernel_decides_about_mount_options() {
     for (fs_type, options) in OPTIONS {
-        let Some(world) = World::new().await else { return };
-        let (device, mount_point) = (world.device(), world.text("mnt"));
-        world.stage(&writer_capability(fs_type)).await.unwrap();
+        let Some(world) = World::new(fs_type).await else { return };
+        let (device, mount_point) = (world.disk.device(), world.text("mnt"));
+        world.stage().await.unwrap();
         world.unstage().await.unwrap();
         std::fs::create_dir(&mount_point).unwrap();
         for option in options {
             let mount =
                 format!("mount -t {fs_type} -o '{option}' {device} {mount_point} 2>/dev/null && umount {mount_point}");
             let expected = sh(&format!("{{ {mount}; }} && echo yes || echo no")).await;
-            let capability = with_flags(writer_capability(fs_type), &[option]);
-            match world.stage(&capability).await {
+            let volume = world.with_flags(&[option]);
+            match volume.stage().await {
                 Ok(()) => {
                     assert_eq!(expected, "yes", "{fs_type} {option}");
-                    world.stage(&capability).await.unwrap();
-                    world.publish(&capability, "target", false).await.unwrap();
-                    world.publish(&capability, "target", false).await.unwrap();
-                    world.unpublish("target").await.unwrap();
+                    volume.stage().await.unwrap();
+                    volume.publish().await.unwrap();
+                    volume.publish().await.unwrap();
+                    volume.unpublish().await.unwrap();
                 }
-                Err(error) => {
-                    assert_eq!(expected, "no", "{fs_type} {option}: {error}");
-                    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-                    for part in ["MOUNT_OPTIONS_REJECTED", option, "log"] {
-                        assert!(error.message().contains(part), "{error}");
-                    }
+                rejected => {
+                    assert_eq!(expected, "no", "{fs_type} {option}: {rejected:?}");
+                    let parts = ["MOUNT_OPTIONS_REJECTED", option, "log"];
+                    assert_fails(rejected, Code::InvalidArgument, &parts);
                 }
             }
             eprintln!("{fs_type} {option}: {expected}");
@@ -68,28 +66,23 @@ async fn the_kernel_decides_about_mount_options() {
 #[tokio::test]
 async fn ext3_and_ext2_are_used_as_ext4() {
     for kind in ["ext3", "ext2"] {
-        let Some(world) = World::new().await else { return };
-        let (device, target) = (world.device(), world.text("target"));
+        let Some(world) = World::new("ext4").await else { return };
+        let (device, target) = (world.disk.device(), world.text("target"));
         sh(&format!("mkfs.{kind} -q {device} 200M")).await;
-        let capability = writer_capability("ext4");
         for _ in 0..2 {
-            world.stage(&capability).await.unwrap();
-            world.publish(&capability, "target", false).await.unwrap();
+            world.mount().await;
         }
         let found = sh(&format!("findmnt -rno FSTYPE -M {target}")).await;
         assert_eq!(found, "ext4");
         sh(&format!("echo text > {target}/file")).await;
-        world.unpublish("target").await.unwrap();
-        world.unstage().await.unwrap();
-        world.grow_device(2 * SIZE).await;
-        world.stage(&capability).await.unwrap();
-        world.publish(&capability, "target", false).await.unwrap();
+        world.unmount().await;
+        world.disk.resize(2 * SIZE).await;
+        world.mount().await;
         assert_eq!(sh(&format!("cat {target}/file")).await, "text");
-        world.expand("target", 2 * SIZE).await.unwrap();
-        let total = world.total_bytes("target").await.unwrap();
+        world.expand(2 * SIZE).await.unwrap();
+        let total = world.total_bytes().await.unwrap();
         assert!(total > SIZE * 3 / 2, "{kind}: {total}");
-        world.unpublish("target").await.unwrap();
-        world.unstage().await.unwrap();
+        world.unmount().await;
         sh(&format!("e2fsck -fn {device} > /dev/null 2>&1")).await;
     }
 }

@@ -2,25 +2,20 @@
 
 use std::fs;
 
-use diskplugin::csi::proto::NodeGetVolumeStatsRequest;
-use diskplugin::csi::proto::node_server::Node as _;
-use tonic::{Code, Request, Status};
+use tonic::Code;
 
-use crate::service::kit::World;
+use crate::service::kit::{NodeVolume, World, assert_fails};
 
 #[tokio::test]
 async fn a_path_without_the_volume_is_not_found() {
-    let Some(world) = World::new().await else { return };
+    let Some(world) = World::new("ext4").await else { return };
     fs::create_dir(world.path("empty")).unwrap();
-    let code = |error: Status| error.code();
-    assert_eq!(world.total_bytes("empty").await.map_err(code), Err(Code::NotFound));
-    assert_eq!(world.total_bytes("nowhere").await.map_err(code), Err(Code::NotFound));
-    assert_eq!(world.expand("empty", 0).await.map_err(code), Err(Code::NotFound));
-    let request = NodeGetVolumeStatsRequest {
-        volume_id: world.volume(),
-        volume_path: "some/path".to_owned(),
-        ..Default::default()
+    assert_fails(world.at("empty").stats().await, Code::NotFound, &[]);
+    assert_fails(world.at("nowhere").stats().await, Code::NotFound, &[]);
+    assert_fails(world.at("empty").with(None).expand(0).await, Code::NotFound, &[]);
+    let relative = NodeVolume {
+        target: "some/path".to_owned(),
+        ..world.clone()
     };
-    let response = world.service.node_get_volume_stats(Request::new(request));
-    assert_eq!(response.await.unwrap_err().code(), Code::NotFound);
+    assert_fails(relative.stats().await, Code::NotFound, &[]);
 }

@@ -75,7 +75,7 @@ async fn the_message_of_mkfs_about_an_option_is_in_the_error() {
         (Btrfs, "--data raid1", "raid1"),
     ] {
         let Some(world) = World::new().await else { return };
-        let mut request = world.request(filesystem);
+        let mut request = world.stage_request(filesystem);
         assert_eq!(request.tuning.set("mkfsOptions", options), Ok(true));
         let error = world.stage_as(request).await.unwrap_err();
         assert!(error.starts_with("TOOL_FAILED") && error.contains(message), "{error}");

@@ -46,7 +46,7 @@ fn check_command(filesystem: Filesystem) -> &'static str {
 /// Stages with a mkfs that is killed, and returns the error.
 async fn interrupt_mkfs(world: &World, filesystem: Filesystem, at_write: u32) -> String {
     let node = world.node_with(Arc::new(KillMkfs { at_write }));
-    let request = world.request(filesystem);
+    let request = world.stage_request(filesystem);
     let staged = node.stager.stage(request, Deadline::after(TIMEOUT)).await;
     assert!(!is_mounted(&world.path("staging")));
     assert!(!world.path("staging").exists());
@@ -76,24 +76,11 @@ async fn check_mkfs_is_repeated(filesystem: Filesystem) {
     }
 }
 
-#[tokio::test]
-async fn an_interrupted_mkfs_of_ext4_is_repeated() {
-    check_mkfs_is_repeated(Ext4).await;
-}
-
-#[tokio::test]
-async fn an_interrupted_mkfs_of_ext3_is_repeated() {
-    check_mkfs_is_repeated(Ext3).await;
-}
-
-#[tokio::test]
-async fn an_interrupted_mkfs_of_xfs_is_repeated() {
-    check_mkfs_is_repeated(Xfs).await;
-}
-
-#[tokio::test]
-async fn an_interrupted_mkfs_of_btrfs_is_repeated() {
-    check_mkfs_is_repeated(Btrfs).await;
+crate::common::rows! { check_mkfs_is_repeated:
+    an_interrupted_mkfs_of_ext4_is_repeated(Ext4),
+    an_interrupted_mkfs_of_ext3_is_repeated(Ext3),
+    an_interrupted_mkfs_of_xfs_is_repeated(Xfs),
+    an_interrupted_mkfs_of_btrfs_is_repeated(Btrfs),
 }
 
 #[tokio::test]
@@ -114,16 +101,13 @@ async fn mkfs_is_not_repeated_after_the_disk_was_detached() {
         interrupt_mkfs(&world, filesystem, at).await;
         world.detach().await;
         world.attach().await;
-        let before = world.hash().await;
-        let error = world.stage(filesystem).await.unwrap_err();
         let prefix = format!("FORMAT_INTERRUPTED: volume d-{}: staging is refused", world.serial);
-        assert!(error.starts_with(&prefix), "{error}");
+        let error = world.assert_rejected(filesystem, &prefix).await;
         assert!(
             error.contains(&format!("a mkfs.{filesystem} was interrupted on it"))
                 && error.contains("the disk was detached"),
             "{error}"
         );
-        assert_eq!(world.hash().await, before);
     }
 }
 
@@ -137,10 +121,7 @@ async fn mkfs_is_not_repeated_without_a_format_record() {
         let Some(world) = World::new().await else { return };
         interrupt_mkfs(&world, filesystem, at).await;
         std::fs::remove_dir_all(world.path("state")).unwrap();
-        let before = world.hash().await;
-        let error = world.stage(filesystem).await.unwrap_err();
-        assert!(error.starts_with(name), "{error}");
-        assert_eq!(world.hash().await, before);
+        world.assert_rejected(filesystem, name).await;
     }
 }
 
@@ -153,24 +134,18 @@ async fn foreign_data_written_after_the_interruption_is_not_overwritten() {
         "dd if=/dev/zero of={device} bs=1M count=8 status=none; mkswap {device}"
     ))
     .await;
-    let before = world.hash().await;
-    let error = world.stage(Ext4).await.unwrap_err();
-    assert!(error.starts_with("FOREIGN_DATA"), "{error}");
-    assert_eq!(world.hash().await, before);
+    world.assert_rejected(Ext4, "FOREIGN_DATA").await;
 }
 
 #[tokio::test]
 async fn mkfs_is_not_repeated_after_staging_as_a_block_device() {
     let Some(world) = World::new().await else { return };
     interrupt_mkfs(&world, Ext4, 10).await;
-    let mut request = world.request(Ext4);
+    let mut request = world.stage_request(Ext4);
     request.access = Access::Block;
     world.stage_as(request).await.unwrap();
     assert_eq!(world.format_records(), 0);
-    let before = world.hash().await;
-    let error = world.stage(Ext4).await.unwrap_err();
-    assert!(error.starts_with("FOREIGN_DATA"), "{error}");
-    assert_eq!(world.hash().await, before);
+    world.assert_rejected(Ext4, "FOREIGN_DATA").await;
 }
 
 #[tokio::test]
@@ -203,7 +178,7 @@ async fn staging_waits_for_a_mkfs_of_an_earlier_process() {
         sh(&format!("while flock --nonblock {device} true; do sleep 0.02; done")).await;
         let before = world.hash().await;
         let deadline = Deadline::after(Duration::from_secs(5));
-        let staged = world.node().stager.stage(world.request(Btrfs), deadline).await;
+        let staged = world.node().stager.stage(world.stage_request(Btrfs), deadline).await;
         let error = error_text(staged.unwrap_err());
         assert!(error.starts_with("FORMAT_RUNNING"), "{error}");
         assert_eq!(world.hash().await, before);
@@ -225,12 +200,11 @@ async fn a_mkfs_that_failed_for_lack_of_space_is_repeated() {
     std::fs::create_dir(&small).unwrap();
     let at = small.display();
     sh(&format!("mount -t tmpfs -o size=2m none {at}")).await;
-    let image = world.image();
-    std::fs::remove_file(&image).unwrap();
+    std::fs::remove_file(&world.image).unwrap();
     sh(&format!(
         "truncate -s {SIZE} {at}/{name}; d=$(flock /dev losetup -f --show {at}/{name}); ln -s $d {}",
         world.link().display(),
-        name = image.file_name().unwrap().to_str().unwrap(),
+        name = world.image.file_name().unwrap().to_str().unwrap(),
     ))
     .await;
     let error = world.stage(Ext4).await.unwrap_err();

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -9,24 +10,28 @@ use std::time::Duration;
 use diskplugin::base::Deadline;
 use diskplugin::base::error_chain;
 use diskplugin::linux::{Exec, ProcessExec};
-use diskplugin::model::{Filesystem, MountFlags, Tuning};
-use diskplugin::node::{self, Access, NodeServices, PathRequest, StageRequest, Volume};
+use diskplugin::model::Filesystem;
+use diskplugin::node::{self, NodeServices, StageRequest};
 
+pub(crate) use crate::common::disk::{Disk, MIB, SIZE};
+use crate::common::machine::TestDir;
+pub(crate) use crate::common::mounts::is_mounted;
 pub(crate) use crate::common::shell::sh;
-pub(crate) use crate::disk::{Disk, MIB, SIZE};
-pub(crate) use crate::mounts::is_mounted;
 
 /// Timeout of calls that must complete, also on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The state of a test.
-pub(crate) struct World(Disk);
+pub(crate) struct World {
+    disk: Disk,
+    home: TestDir,
+}
 
 impl Deref for World {
     type Target = Disk;
 
     fn deref(&self) -> &Disk {
-        &self.0
+        &self.disk
     }
 }
 
@@ -38,8 +43,10 @@ impl World {
         if !crate::common::shell::can_run("stage", tools).await {
             return None;
         }
+        let home = TestDir::new();
         let serial = format!("stage{}", CREATED.fetch_add(1, Ordering::Relaxed));
-        Some(Self(Disk::new(&serial, SIZE)))
+        let disk = Disk::new(home.path(), &serial, SIZE);
+        Some(Self { disk, home })
     }
 
     /// Creates and attaches a blank disk.
@@ -49,31 +56,17 @@ impl World {
         Some(world)
     }
 
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
     /// A new node that runs commands with `exec`.
     pub(crate) fn node_with(&self, exec: Arc<dyn Exec>) -> Arc<NodeServices> {
-        self.0.node(Arc::new(ProcessExec), exec)
+        self.disk.node(Arc::new(ProcessExec), exec)
     }
 
     pub(crate) fn node(&self) -> Arc<NodeServices> {
         self.node_with(Arc::new(ProcessExec))
-    }
-
-    pub(crate) fn volume(&self) -> Volume {
-        Volume::new(format!("d-{}", self.serial).parse().unwrap(), None)
-    }
-
-    pub(crate) fn request(&self, filesystem: Filesystem) -> StageRequest {
-        StageRequest {
-            volume: self.volume(),
-            staging: self.path("staging").to_str().unwrap().parse().unwrap(),
-            access: Access::Mount {
-                filesystem,
-                flags: MountFlags::default(),
-            },
-            read_only: false,
-            device_read_only: false,
-            tuning: Tuning::default(),
-        }
     }
 
     /// Stages with a new node. Retries host timeouts until the deadline, as kubelet does. The error includes its
@@ -81,7 +74,7 @@ impl World {
     pub(crate) async fn stage(&self, filesystem: Filesystem) -> Result<(), String> {
         let end = Deadline::after(TIMEOUT);
         loop {
-            match self.stage_as(self.request(filesystem)).await {
+            match self.stage_as(self.stage_request(filesystem)).await {
                 Err(error) if error.starts_with("HOST_TIMEOUT") && !end.has_passed() => {}
                 result => return result,
             }
@@ -95,12 +88,17 @@ impl World {
     }
 
     pub(crate) async fn unstage(&self) {
-        let request = PathRequest {
-            volume: self.volume(),
-            path: self.path("staging").to_str().unwrap().parse().unwrap(),
-        };
-        let deadline = Deadline::after(TIMEOUT);
+        let (request, deadline) = (self.unstage_request(), Deadline::after(TIMEOUT));
         self.node().unmounter.unstage(request, deadline).await.unwrap();
+    }
+
+    /// Asserts that staging fails with this error and does not change the disk.
+    pub(crate) async fn assert_rejected(&self, filesystem: Filesystem, name: &str) -> String {
+        let before = self.hash().await;
+        let error = self.stage(filesystem).await.unwrap_err();
+        assert!(error.starts_with(name), "{error}");
+        assert_eq!(self.hash().await, before);
+        error
     }
 
     /// The number of format records.

@@ -180,7 +180,7 @@ fn fingerprint(image: &Path) -> u64 {
 
 /// Stages the image, which must fail because of its content and leave it unchanged.
 async fn check_rejected(name: &str, world: &World) {
-    let before = fingerprint(&world.image());
+    let before = fingerprint(&world.image);
     world.attach().await;
     // The same type would be mounted, and ext3 and ext2 as ext4.
     let filesystem = if name.starts_with("ext") && !name.contains("wiped") {
@@ -194,7 +194,7 @@ async fn check_rejected(name: &str, world: &World) {
     assert!(!is_mounted(&world.path("staging")), "{name}");
     assert_eq!(world.format_records(), 0, "{name}");
     world.detach().await;
-    assert_eq!(fingerprint(&world.image()), before, "{name}");
+    assert_eq!(fingerprint(&world.image), before, "{name}");
     println!("rejected and unchanged: {name}");
 }
 
@@ -203,7 +203,7 @@ async fn check_all_rejected(name: &str, world: &World) {
     check_rejected(name, world).await;
     for end in [false, true] {
         if DETECTED_WITHOUT_ENDS.contains(&name) || (!end && DETECTED_BY_TAIL.contains(&name)) {
-            wipe(&world.image(), end);
+            wipe(&world.image, end);
             check_rejected(&format!("{name}, wiped, including its tail: {end}"), world).await;
         }
     }
@@ -215,13 +215,13 @@ async fn disks_with_content_are_not_formatted() {
         let Some(world) = World::detached().await else { return };
         let dir = world.path("files");
         fs::create_dir(&dir).unwrap();
-        if create_content(name, line, &world.image(), &dir).await {
+        if create_content(name, line, &world.image, &dir).await {
             check_all_rejected(name, &world).await;
         }
     }
     for (name, write) in LAYOUTS {
         let Some(world) = World::detached().await else { return };
-        write(&open(&world.image()));
+        write(&open(&world.image));
         check_all_rejected(name, &world).await;
     }
 }
@@ -234,12 +234,12 @@ async fn a_restored_disk_is_mounted_and_not_formatted() {
         fs::write(world.path("staging/file"), "precious").unwrap();
         world.unstage().await;
         world.detach().await;
-        let image = world.image();
+        let image = &world.image;
         let mut head = vec![0; usize::try_from(WIPED).unwrap()];
-        File::open(&image).unwrap().read_exact_at(&mut head, 0).unwrap();
-        wipe(&image, false);
+        File::open(image).unwrap().read_exact_at(&mut head, 0).unwrap();
+        wipe(image, false);
         check_rejected(&format!("{filesystem}, wiped after use"), &world).await;
-        put(&open(&image), 0, &head);
+        put(&open(image), 0, &head);
         let copy = world.path("copy");
         sh(&format!(
             "mv {} {1}; cp --sparse=always {1} {0}",

@@ -1,19 +1,18 @@
 //! Disks of the test: image files behind loop devices, with the symlinks of the fake cloud.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{FileExt, symlink};
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
 use std::time::Duration;
 
+use nix::fcntl::OFlag;
 use tokio::time::Instant;
 
+use crate::common::disk;
+pub(crate) use crate::common::disk::MIB;
 use crate::common::shell::sh;
-
-pub(crate) const MIB: u64 = 1 << 20;
-
-/// Timeout of operations that must not block.
-const TIMEOUT: Duration = Duration::from_secs(60);
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
+use crate::common::volume::LONG_TIMEOUT;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -85,110 +84,74 @@ impl Kind {
     }
 }
 
-/// A disk and its paths on the node.
+/// A disk of the node and its kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
     pub(crate) kind: Kind,
-    pub(crate) serial: String,
-    home: PathBuf,
+    disk: disk::Disk,
+}
+
+impl Deref for Disk {
+    type Target = disk::Disk;
+
+    fn deref(&self) -> &disk::Disk {
+        &self.disk
+    }
 }
 
 impl Disk {
     /// Creates the image below the node's directory.
-    pub(crate) async fn create(home: &Path, serial: String, kind: Kind) -> Self {
-        let disk = Self {
-            kind,
-            serial,
-            home: home.to_owned(),
-        };
-        let file = File::create_new(disk.image()).unwrap();
-        file.set_len(kind.sizes().0).unwrap();
+    pub(crate) async fn create(home: &Path, serial: &str, kind: Kind) -> Self {
+        let image = home.join("disks").join(format!("{serial}.img"));
+        let disk = disk::Disk::create(home, image, kind.sizes().0);
         fs::create_dir(disk.path("")).unwrap();
-        let image = disk.image();
+        let file = OpenOptions::new().write(true).open(&disk.image).unwrap();
+        let image = disk.image.display();
         match kind {
             Kind::Foreign(ForeignContent::Head) => file.write_all_at(&[0xA5; 512], 0).unwrap(),
             Kind::Foreign(ForeignContent::Text) => file.write_all_at(b"foreign data", MIB).unwrap(),
-            Kind::Foreign(ForeignContent::Swap) => {
-                drop(sh(&format!("mkswap {}", image.display())).await);
-            }
-            Kind::Foreign(ForeignContent::OtherFilesystem) => {
-                drop(sh(&format!("mkfs.minix {}", image.display())).await);
-            }
+            Kind::Foreign(ForeignContent::Swap) => drop(sh(&format!("mkswap {image}")).await),
+            Kind::Foreign(ForeignContent::OtherFilesystem) => drop(sh(&format!("mkfs.minix {image}")).await),
             Kind::Ext4 | Kind::Xfs | Kind::Btrfs | Kind::Block => {}
         }
-        disk
-    }
-
-    pub(crate) fn volume(&self) -> String {
-        format!("d-{}", self.serial)
-    }
-
-    pub(crate) fn image(&self) -> PathBuf {
-        self.home.join("disks").join(format!("{}.img", self.serial))
-    }
-
-    fn link(&self) -> PathBuf {
-        self.home.join("devices").join(&self.serial)
-    }
-
-    /// A path in the volume's directory below the kubelet directory.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.home.join("kubelet").join(&self.serial).join(name)
-    }
-
-    fn device(&self) -> PathBuf {
-        fs::read_link(self.link()).unwrap()
-    }
-
-    pub(crate) async fn attach(&self) {
-        let image = self.image();
-        let losetup = format!("flock /dev losetup --find --show --nooverlap {}", image.display());
-        let device = sh(&losetup).await;
-        // A loop device keeps the read-only flag of its last user.
-        sh(&format!("blockdev --setrw {device}")).await;
-        symlink(device, self.link()).unwrap();
+        Self { kind, disk }
     }
 
     /// Detaches the disk after killed processes have released it.
     pub(crate) async fn detach(&self) {
         let device = self.device();
-        let is_unused = format!("{} is unused", device.display());
-        until(&is_unused, || can_open_exclusively(&device)).await;
-        sh(&format!("losetup --detach {}", device.display())).await;
-        fs::remove_file(self.link()).unwrap();
-        let is_free = format!("{} is free", device.display());
-        let image = self.image();
-        until(&is_free, || backing_file(&device).as_ref() != Some(&image)).await;
+        let exclusive = OFlag::O_EXCL.bits();
+        let end = Instant::now() + LONG_TIMEOUT;
+        while let Err(error) = OpenOptions::new().read(true).custom_flags(exclusive).open(&device) {
+            assert!(Instant::now() < end, "{device} is in use: {error}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        self.disk.detach().await;
     }
 
     /// Resizes the image and, if it is attached, its device.
     pub(crate) async fn resize(&self) {
-        let image = OpenOptions::new().write(true).open(self.image()).unwrap();
-        image.set_len(self.kind.sizes().1).unwrap();
-        if self.link().exists() {
-            sh(&format!("losetup --set-capacity {}", self.device().display())).await;
-        }
+        self.disk.resize(self.kind.sizes().1).await;
     }
 
     pub(crate) fn size(&self) -> u64 {
-        fs::metadata(self.image()).unwrap().len()
+        fs::metadata(&self.image).unwrap().len()
     }
 
     pub(crate) fn uuid(&self) -> Option<[u8; 16]> {
         let mut uuid = [0; 16];
-        let image = File::open(self.image()).unwrap();
+        let image = File::open(&self.image).unwrap();
         image.read_exact_at(&mut uuid, self.kind.uuid_offset()?).unwrap();
         Some(uuid)
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        fs::read(self.image()).unwrap()
+        fs::read(&self.image).unwrap()
     }
 
     /// Checks the filesystem with its tool. The disk must be unused.
     pub(crate) async fn check_filesystem(&self) {
-        let image = self.image();
-        let image = image.display();
+        let image = self.image.display();
         let check = match self.kind {
             Kind::Ext4 => "e2fsck -f -n",
             Kind::Xfs => "xfs_repair -n -f",
@@ -200,7 +163,7 @@ impl Disk {
 
     /// The size in bytes in the filesystem's superblock.
     pub(crate) fn filesystem_size(&self) -> u64 {
-        let image = File::open(self.image()).unwrap();
+        let image = File::open(&self.image).unwrap();
         let at = |offset, length: usize| {
             let mut bytes = vec![0; length];
             image.read_exact_at(&mut bytes, offset).unwrap();
@@ -217,30 +180,8 @@ impl Disk {
     }
 
     pub(crate) fn remove(&self) {
-        fs::remove_file(self.image()).unwrap();
+        fs::remove_file(&self.image).unwrap();
         // The driver does not own the volume's directory.
         fs::remove_dir(self.path("")).unwrap();
-    }
-}
-
-/// Whether the device can be opened with `O_EXCL`.
-fn can_open_exclusively(device: &Path) -> bool {
-    use std::os::unix::fs::OpenOptionsExt;
-    let exclusive = nix::fcntl::OFlag::O_EXCL.bits();
-    let opened = OpenOptions::new().read(true).custom_flags(exclusive).open(device);
-    opened.is_ok()
-}
-
-pub(crate) fn backing_file(device: &Path) -> Option<PathBuf> {
-    let name = device.file_name()?.to_str()?;
-    let text = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()?;
-    Some(PathBuf::from(text.trim_end()))
-}
-
-async fn until(condition: &str, is_met: impl Fn() -> bool + Send) {
-    let end = Instant::now() + TIMEOUT;
-    while !is_met() {
-        assert!(Instant::now() < end, "not within {TIMEOUT:?}: {condition}");
-        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -1,7 +1,8 @@
 //! The steps that kills interrupt.
 
 use std::collections::BTreeMap;
-use std::fmt;
+
+use crate::kill::counts::Counts;
 
 /// The kills that must interrupt each kind of step, in thousandths of all kills.
 const MIN_SHARE: u64 = 10;
@@ -56,43 +57,27 @@ pub(crate) fn steps(log: &str) -> Vec<Step> {
     running.into_values().collect()
 }
 
-/// The number of kills that interrupted each kind of step.
-#[derive(Debug, Default)]
-pub(crate) struct InterruptedSteps(BTreeMap<Step, u64>);
-
-impl InterruptedSteps {
-    /// Records a kill by the log of the killed plugin.
-    pub(crate) fn record(&mut self, log: &str) {
-        let mut steps = steps(log);
-        steps.sort();
-        steps.dedup();
-        for step in steps {
-            *self.0.entry(step).or_default() += 1;
-        }
-    }
-
-    /// Fails unless a share of the kills interrupted each kind of step.
-    pub(crate) fn assert_shares(&self, kills: u64) {
-        if kills < MIN_KILLS {
-            return;
-        }
-        for step in Step::ALL {
-            let count = self.0.get(&step).copied().unwrap_or_default();
-            assert!(
-                count * 1000 >= kills * MIN_SHARE,
-                "only {count} of {kills} kills interrupted {step:?}"
-            );
-        }
+/// Records a kill by the log of the killed plugin.
+pub(crate) fn record(interrupted: &Counts, log: &str) {
+    let mut steps = steps(log);
+    steps.sort();
+    steps.dedup();
+    for step in steps {
+        interrupted.increment(&format!("{step:?}"));
     }
 }
 
-impl fmt::Display for InterruptedSteps {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for step in Step::ALL {
-            let count = self.0.get(&step).copied().unwrap_or_default();
-            write!(f, " {step:?}={count}")?;
-        }
-        Ok(())
+/// Fails unless a share of the kills interrupted each kind of step.
+pub(crate) fn assert_shares(interrupted: &Counts, kills: u64) {
+    if kills < MIN_KILLS {
+        return;
+    }
+    for step in Step::ALL {
+        let count = interrupted.count(|name| name == format!("{step:?}"));
+        assert!(
+            count * 1000 >= kills * MIN_SHARE,
+            "only {count} of {kills} kills interrupted {step:?}"
+        );
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use crate::kill::disk::{Disk, backing_file};
-use crate::mounts::mounts;
+use crate::common::loop_device::backing_file;
+use crate::common::mounts::mounts;
+use crate::kill::disk::Disk;
 
 /// The filesystem UUIDs of formatted disks. Clones share the state.
 #[derive(Debug, Clone, Default)]

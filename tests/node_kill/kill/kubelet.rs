@@ -1,23 +1,16 @@
 //! A caller that retries each call unchanged until it succeeds, as kubelet does.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use diskplugin::csi::proto::node_client::NodeClient;
-use diskplugin::csi::proto::{
-    NodeExpandVolumeRequest, NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
-    NodeUnstageVolumeRequest,
-};
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::transport::Channel;
 
-use crate::common::csi::within;
+use crate::common::volume::NodeVolume;
+use crate::kill::counts::Counts;
 
 /// The timeout of one attempt.
-const TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 /// The timeout of a call with all retries.
 const RETRY_TIMEOUT: Duration = Duration::from_mins(8);
 const INITIAL_BACKOFF: Duration = Duration::from_millis(10);
@@ -27,34 +20,32 @@ pub(crate) const INTERRUPTED: &str = "interrupted";
 const UNAVAILABLE: &str = "unavailable";
 const MAX_BACKOFF: Duration = Duration::from_millis(80);
 
-#[derive(Clone)]
-pub(crate) enum NodeCall {
-    Stage(NodeStageVolumeRequest),
-    Publish(NodePublishVolumeRequest),
-    Unpublish(NodeUnpublishVolumeRequest),
-    Unstage(NodeUnstageVolumeRequest),
-    Expand(NodeExpandVolumeRequest),
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Verb {
+    Stage,
+    Publish,
+    Unpublish,
+    Unstage,
+    Expand,
+}
+
+/// A call for a volume.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeCall {
+    pub(crate) verb: Verb,
+    pub(crate) volume: NodeVolume,
+    /// The required size in bytes of an expansion.
+    pub(crate) size: u64,
 }
 
 impl NodeCall {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Stage(_) => "stage",
-            Self::Publish(_) => "publish",
-            Self::Unpublish(_) => "unpublish",
-            Self::Unstage(_) => "unstage",
-            Self::Expand(_) => "expand",
-        }
-    }
-
-    async fn send(self, channel: &Channel) -> Result<(), Status> {
-        let mut node = NodeClient::new(channel.clone());
-        match self {
-            Self::Stage(request) => node.node_stage_volume(within(TIMEOUT, request)).await.map(drop),
-            Self::Publish(request) => node.node_publish_volume(within(TIMEOUT, request)).await.map(drop),
-            Self::Unpublish(request) => node.node_unpublish_volume(within(TIMEOUT, request)).await.map(drop),
-            Self::Unstage(request) => node.node_unstage_volume(within(TIMEOUT, request)).await.map(drop),
-            Self::Expand(request) => node.node_expand_volume(within(TIMEOUT, request)).await.map(drop),
+    async fn send(&self) -> Result<(), Status> {
+        match self.verb {
+            Verb::Stage => self.volume.stage().await,
+            Verb::Publish => self.volume.publish().await,
+            Verb::Unpublish => self.volume.unpublish().await,
+            Verb::Unstage => self.volume.unstage().await,
+            Verb::Expand => self.volume.expand(self.size).await.map(drop),
         }
     }
 }
@@ -78,39 +69,11 @@ pub(crate) enum RetryPolicy {
     MaxFailures(u32),
 }
 
-/// The number of attempts by call and error name.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct CallCounts(Arc<Mutex<BTreeMap<(&'static str, String), u32>>>);
-
-impl CallCounts {
-    fn record(&self, call: &'static str, result: &str) {
-        let mut all = self.0.lock().unwrap();
-        *all.entry((call, result.to_owned())).or_default() += 1;
-    }
-
-    /// The number of attempts that match the predicate.
-    pub(crate) fn count(&self, is_counted: impl Fn(&str, &str) -> bool) -> u32 {
-        let all = self.0.lock().unwrap();
-        all.iter()
-            .filter(|((call, result), _)| is_counted(call, result))
-            .map(|(_, count)| count)
-            .sum()
-    }
-}
-
-impl fmt::Display for CallCounts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for ((call, result), count) in self.0.lock().unwrap().iter() {
-            write!(f, " {call}:{result}={count}")?;
-        }
-        Ok(())
-    }
-}
-
 #[derive(Debug, Clone)]
 pub(crate) struct Kubelet {
     pub(crate) channel: Channel,
-    pub(crate) counts: CallCounts,
+    /// The number of attempts by call and `OK` or error name.
+    pub(crate) counts: Counts,
 }
 
 impl Kubelet {
@@ -125,12 +88,12 @@ impl Kubelet {
         let mut pause = INITIAL_BACKOFF;
         let (mut attempts, mut failures) = (0, 0);
         loop {
-            let Err(status) = call.clone().send(&self.channel).await else {
-                self.counts.record(call.name(), "OK");
+            let Err(status) = call.send().await else {
+                self.counts.increment(&format!("{:?}:OK", call.verb));
                 return Outcome::Succeeded;
             };
             let name = error_name(&status);
-            self.counts.record(call.name(), &name);
+            self.counts.increment(&format!("{:?}:{name}", call.verb));
             attempts += 1;
             let ends = match policy {
                 RetryPolicy::UntilSuccess => false,
@@ -151,8 +114,8 @@ impl Kubelet {
             }
             assert!(
                 start.elapsed() < RETRY_TIMEOUT,
-                "{} does not succeed: {status}",
-                call.name()
+                "{:?} does not succeed: {status}",
+                call.verb
             );
             tokio::time::sleep(pause).await;
             pause = MAX_BACKOFF.min(pause * 2);

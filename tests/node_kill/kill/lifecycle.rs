@@ -1,60 +1,29 @@
 //! Lifecycles of volumes on a node: attached, used and detached several times.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::path::PathBuf;
 
-use diskplugin::csi::proto::volume_capability::access_mode::Mode;
-use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
-use diskplugin::csi::proto::{
-    CapacityRange, NodeExpandVolumeRequest, NodePublishVolumeRequest, NodeStageVolumeRequest,
-    NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
-};
-
+use crate::common::csi::{block, filesystem};
+use crate::common::mounts::mounts;
 use crate::common::rng::Rng;
 use crate::common::shell::sh;
+use crate::common::volume::{NodePort, NodeVolume};
+use crate::kill::counts::Counts;
 use crate::kill::disk::{Disk, Kind, MIB};
 use crate::kill::invariants::FilesystemUuids;
-use crate::kill::kubelet::{Kubelet, NodeCall, Outcome, RetryPolicy};
-use crate::mounts::mounts;
+use crate::kill::kubelet::{Kubelet, NodeCall, Outcome, RetryPolicy, TIMEOUT, Verb};
 
 /// Failures after which a call counts as failing permanently. Until then, a tool of a killed plugin may use the disk.
 const MAX_FAILURES: u32 = 100;
 
 const FOREIGN_DATA: &str = "FOREIGN_DATA";
-const FORMAT_INTERRUPTED: &str = "format interrupted";
+/// Counts disks whose mkfs was not completed: their records remain.
+pub(crate) const FORMAT_INTERRUPTED: &str = "format interrupted";
 const DAMAGED: &str = "FILESYSTEM_DAMAGED";
 
 /// The size in bytes that a filesystem may leave unused: less than a block group.
 const MAX_UNUSED: u64 = 8 * MIB;
-
-/// The number of events by name. Clones share the state.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Counters(Arc<Mutex<BTreeMap<&'static str, u32>>>);
-
-impl Counters {
-    fn increment(&self, name: &'static str) {
-        *self.0.lock().unwrap().entry(name).or_default() += 1;
-    }
-
-    /// The number of disks whose mkfs was not completed: their records remain.
-    pub(crate) fn interrupted_formats(&self) -> usize {
-        let count = self.0.lock().unwrap().get(FORMAT_INTERRUPTED).copied();
-        usize::try_from(count.unwrap_or_default()).unwrap()
-    }
-}
-
-impl fmt::Display for Counters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, count) in self.0.lock().unwrap().iter() {
-            write!(f, " {name}={count}")?;
-        }
-        Ok(())
-    }
-}
 
 /// A node with concurrent volumes.
 #[derive(Debug, Clone)]
@@ -62,7 +31,7 @@ pub(crate) struct TestNode {
     pub(crate) home: PathBuf,
     pub(crate) kubelet: Kubelet,
     pub(crate) uuids: FilesystemUuids,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Counts,
 }
 
 /// The outcome of one attachment.
@@ -93,7 +62,7 @@ impl TestNode {
         let serial = format!("nk{seed}x{number}");
         let mut lifecycle = Lifecycle {
             node: self,
-            disk: Disk::create(&self.home, serial, kind).await,
+            disk: Disk::create(&self.home, &serial, kind).await,
             rng: Rng(seed << 32 | number),
             written: None,
             was_abandoned: false,
@@ -114,7 +83,7 @@ impl Lifecycle<'_> {
         for _ in 0..2 {
             self.disk.attach().await;
             let policy = RetryPolicy::MaxFailuresWith(3, FOREIGN_DATA);
-            let outcome = self.node.kubelet.call(&self.stage(), policy).await;
+            let outcome = self.node.kubelet.call(&self.call(Verb::Stage, "a"), policy).await;
             assert_eq!(outcome, Outcome::Failed(FOREIGN_DATA.to_owned()), "{:?}", self.disk);
             self.remove_from_node(&[]).await;
             assert!(self.disk.bytes() == before, "the content of {:?} changed", self.disk);
@@ -157,7 +126,7 @@ impl Lifecycle<'_> {
             0 if round < 2 => RetryPolicy::MaxAttempts(1 + u32::try_from(self.rng.below(4)).unwrap()),
             _ => RetryPolicy::MaxFailures(MAX_FAILURES),
         };
-        match kubelet.call(&self.stage(), policy).await {
+        match kubelet.call(&self.call(Verb::Stage, "a"), policy).await {
             Outcome::Succeeded => {}
             Outcome::Failed(name) => {
                 self.remove_from_node(&[]).await;
@@ -177,7 +146,7 @@ impl Lifecycle<'_> {
                 return RoundOutcome::FormatInterrupted;
             }
         }
-        kubelet.call_until_success(&self.publish("a", false)).await;
+        kubelet.call_until_success(&self.call(Verb::Publish, "a")).await;
         self.use_volume("a");
         self.node.uuids.record(&self.disk);
         for _ in 0..self.rng.below(4) {
@@ -187,10 +156,10 @@ impl Lifecycle<'_> {
             if self.grows_online() {
                 self.disk.resize().await;
             }
-            kubelet.call_until_success(&self.expand("a")).await;
+            kubelet.call_until_success(&self.call(Verb::Expand, "a")).await;
         }
         // kubelet stages again after its restart.
-        kubelet.call_until_success(&self.stage()).await;
+        kubelet.call_until_success(&self.call(Verb::Stage, "a")).await;
         self.remove_from_node(&["a"]).await;
         RoundOutcome::Completed
     }
@@ -199,8 +168,7 @@ impl Lifecycle<'_> {
     /// not repair.
     async fn repair(&self) {
         self.node.counters.increment("repaired manually");
-        let image = self.disk.image();
-        let check = format!("e2fsck -f -y {} || test $? = 1", image.display());
+        let check = format!("e2fsck -f -y {} || test $? = 1", self.disk.image.display());
         sh(&check).await;
     }
 
@@ -208,14 +176,15 @@ impl Lifecycle<'_> {
     async fn second_pod(&mut self) {
         let kubelet = &self.node.kubelet.clone();
         // All targets of a block device share its access.
-        let read_only = self.rng.below(2) == 0 && self.disk.kind != Kind::Block;
-        self.call_concurrently(&self.publish("b", read_only)).await;
+        let mut publish = self.call(Verb::Publish, "b");
+        publish.volume.readonly = self.rng.below(2) == 0 && self.disk.kind != Kind::Block;
+        self.call_concurrently(&publish).await;
         self.use_volume("b");
         if self.rng.below(2) == 0 {
-            kubelet.call_until_success(&self.unpublish("a")).await;
-            kubelet.call_until_success(&self.publish("a", false)).await;
+            kubelet.call_until_success(&self.call(Verb::Unpublish, "a")).await;
+            kubelet.call_until_success(&self.call(Verb::Publish, "a")).await;
         }
-        self.call_concurrently(&self.unpublish("b")).await;
+        self.call_concurrently(&self.call(Verb::Unpublish, "b")).await;
     }
 
     fn grows_online(&self) -> bool {
@@ -247,9 +216,9 @@ impl Lifecycle<'_> {
     async fn remove_from_node(&mut self, targets: &[&str]) {
         let kubelet = &self.node.kubelet;
         for target in targets {
-            kubelet.call_until_success(&self.unpublish(target)).await;
+            kubelet.call_until_success(&self.call(Verb::Unpublish, target)).await;
         }
-        self.call_concurrently(&self.unstage()).await;
+        self.call_concurrently(&self.call(Verb::Unstage, "a")).await;
         for name in ["staging", "a", "b"] {
             let path = self.disk.path(name);
             assert!(fs::symlink_metadata(&path).is_err(), "{} still exists", path.display());
@@ -268,71 +237,19 @@ impl Lifecycle<'_> {
         );
     }
 
-    fn capability(&self) -> Option<VolumeCapability> {
-        let access_type = match self.disk.kind {
-            Kind::Block => AccessType::Block(BlockVolume {}),
-            kind => AccessType::Mount(MountVolume {
-                fs_type: kind.fs_type().to_owned(),
-                ..MountVolume::default()
-            }),
+    /// A call for the volume with this target.
+    fn call(&self, verb: Verb, target: &str) -> NodeCall {
+        let Self { disk, node, .. } = self;
+        let capability = match disk.kind {
+            Kind::Block => block(),
+            kind => filesystem(kind.fs_type()),
         };
-        Some(VolumeCapability {
-            access_type: Some(access_type),
-            access_mode: Some(AccessMode {
-                mode: Mode::SingleNodeWriter.into(),
-            }),
-        })
+        let port = NodePort::Socket(node.kubelet.channel.clone());
+        let volume = NodeVolume::new(port, disk.volume(), &disk.path(""), Some(capability));
+        NodeCall {
+            verb,
+            volume: volume.at(target).within(TIMEOUT),
+            size: disk.size(),
+        }
     }
-
-    fn stage(&self) -> NodeCall {
-        NodeCall::Stage(NodeStageVolumeRequest {
-            volume_id: self.disk.volume(),
-            staging_target_path: text(&self.disk.path("staging")),
-            volume_capability: self.capability(),
-            ..NodeStageVolumeRequest::default()
-        })
-    }
-
-    fn publish(&self, target: &str, readonly: bool) -> NodeCall {
-        NodeCall::Publish(NodePublishVolumeRequest {
-            volume_id: self.disk.volume(),
-            staging_target_path: text(&self.disk.path("staging")),
-            target_path: text(&self.disk.path(target)),
-            volume_capability: self.capability(),
-            readonly,
-            ..NodePublishVolumeRequest::default()
-        })
-    }
-
-    fn unpublish(&self, target: &str) -> NodeCall {
-        NodeCall::Unpublish(NodeUnpublishVolumeRequest {
-            volume_id: self.disk.volume(),
-            target_path: text(&self.disk.path(target)),
-        })
-    }
-
-    fn unstage(&self) -> NodeCall {
-        NodeCall::Unstage(NodeUnstageVolumeRequest {
-            volume_id: self.disk.volume(),
-            staging_target_path: text(&self.disk.path("staging")),
-        })
-    }
-
-    fn expand(&self, target: &str) -> NodeCall {
-        NodeCall::Expand(NodeExpandVolumeRequest {
-            volume_id: self.disk.volume(),
-            volume_path: text(&self.disk.path(target)),
-            staging_target_path: text(&self.disk.path("staging")),
-            volume_capability: self.capability(),
-            capacity_range: Some(CapacityRange {
-                required_bytes: i64::try_from(self.disk.size()).unwrap(),
-                limit_bytes: 0,
-            }),
-            ..NodeExpandVolumeRequest::default()
-        })
-    }
-}
-
-fn text(path: &Path) -> String {
-    path.to_str().unwrap().to_owned()
 }

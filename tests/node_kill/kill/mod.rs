@@ -3,6 +3,7 @@
 //!
 //! `NODE_KILL_SEED=7 cargo test --test node_kill` selects other times, `NODE_KILLS=50` fewer kills.
 
+mod counts;
 mod disk;
 mod interrupted;
 mod invariants;
@@ -20,15 +21,15 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tonic::transport::Endpoint;
 
-use crate::common::csi::endpoint;
-use crate::common::machine::{TestDir, has_devices};
+use crate::common::machine::{NODE_FOLDERS, TestDir, has_devices};
 use crate::common::process::{Process, Start};
-use crate::common::rng::Rng;
+use crate::common::rng::{Rng, env_number};
+use crate::common::volume::LONG_TIMEOUT;
 use crate::common::wait::until;
-use interrupted::InterruptedSteps;
+use counts::Counts;
 use invariants::{FilesystemUuids, violations};
-use kubelet::{CallCounts, INTERRUPTED, Kubelet};
-use lifecycle::{Counters, TestNode};
+use kubelet::{INTERRUPTED, Kubelet};
+use lifecycle::{FORMAT_INTERRUPTED, TestNode};
 
 /// The total number of kills.
 const KILLS: u64 = 1000;
@@ -36,8 +37,6 @@ const KILLS: u64 = 1000;
 const CONCURRENCY: usize = 4;
 /// The maximum time from the start of a plugin to its kill.
 const MAX_LIFETIME: Duration = Duration::from_secs(4);
-/// Timeout of operations that must not block.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The processes that are killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,30 +47,12 @@ enum KillScope {
     Container,
 }
 
-fn env_number(variable: &str, default: u64) -> u64 {
-    let given = std::env::var(variable).ok();
-    given.map_or(default, |text| text.parse().expect("a whole number"))
-}
-
 fn plugin(home: &TestDir, socket: &Path, scope: KillScope) -> Start {
-    let devices = format!("--device-dir={}", home.path().join("devices").display());
-    let state = format!("--state-dir={}", home.path().join("state").display());
-    let kubelet = format!("--kubelet-dir={}", home.path().display());
-    let args = [
-        "node",
-        "--node-id=i-kill",
-        "--region=cn-beijing",
-        "--zone=cn-beijing-c",
-        &devices,
-        &state,
-        &kubelet,
-        &endpoint(socket),
-    ];
+    let args = home.node_args("i-kill", socket);
     let start = match scope {
-        KillScope::Plugin => home.diskplugin(&args),
+        KillScope::Plugin => home.diskplugin(args),
         KillScope::Container => Start::of("unshare")
-            .args(["--pid", "--fork", "--kill-child"])
-            .args([env!("CARGO_BIN_EXE_diskplugin")])
+            .args(["--pid", "--fork", "--kill-child", env!("CARGO_BIN_EXE_diskplugin")])
             .args(args)
             .env("TMPDIR", home.path()),
     };
@@ -85,7 +66,7 @@ async fn plugin_pid(process: &Process, scope: KillScope) -> Pid {
         return own;
     }
     let list = format!("/proc/{own}/task/{own}/children");
-    until("the container is started", TIMEOUT, async || {
+    until("the container is started", LONG_TIMEOUT, async || {
         let list = std::fs::read_to_string(&list).unwrap();
         Some(Pid::from_raw(list.trim().parse().ok()?))
     })
@@ -129,20 +110,17 @@ fn records(state: &Path) -> Vec<PathBuf> {
 }
 
 async fn run_node(seed: u64, kills: u64, scope: KillScope) {
-    let home = TestDir::new();
-    for directory in ["disks", "devices", "kubelet"] {
-        std::fs::create_dir(home.path().join(directory)).unwrap();
-    }
+    let home = TestDir::of_node();
     let socket = home.path().join("csi.sock");
     let channel = Endpoint::try_from(format!("unix://{}", socket.display())).unwrap();
     let node = TestNode {
         home: home.path().to_owned(),
         kubelet: Kubelet {
             channel: channel.connect_lazy(),
-            counts: CallCounts::default(),
+            counts: Counts::default(),
         },
         uuids: FilesystemUuids::default(),
-        counters: Counters::default(),
+        counters: Counts::default(),
     };
     let start = Instant::now();
     let (next, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
@@ -160,9 +138,10 @@ async fn run_node(seed: u64, kills: u64, scope: KillScope) {
         factor: 1,
     };
     let (mut formats, mut orphans) = (0, 0);
-    let mut interrupted = InterruptedSteps::default();
+    let interrupted = Counts::default();
+    let is_ok = |name: &str| name.ends_with(":OK");
     for round in 0..kills {
-        let done = node.kubelet.counts.count(|_, result| result == "OK");
+        let done = node.kubelet.counts.count(is_ok);
         let mut process = plugin(&home, &socket, scope).spawn();
         let pid = plugin_pid(&process, scope).await;
         // Some plugins are killed before they serve.
@@ -180,8 +159,8 @@ async fn run_node(seed: u64, kills: u64, scope: KillScope) {
         };
         assert!(killed, "the plugin exited: {}", ended.stderr);
         formats += ended.stderr.matches("staging: create a filesystem").count();
-        interrupted.record(&ended.stderr);
-        lifetimes.adapt(node.kubelet.counts.count(|_, result| result == "OK") > done);
+        interrupted::record(&interrupted, &ended.stderr);
+        lifetimes.adapt(node.kubelet.counts.count(is_ok) > done);
         orphans += home.processes().len();
         let violations = violations(home.path(), &node.uuids);
         assert!(violations.is_empty(), "seed {seed}, kill {round}: {violations:#?}");
@@ -203,28 +182,29 @@ async fn run_node(seed: u64, kills: u64, scope: KillScope) {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     formats += ended.stderr.matches("staging: create a filesystem").count();
     let counts = &node.kubelet.counts;
-    let calls = counts.count(|_, _| true);
+    let calls = counts.count(|_| true);
     println!(
         "seed {seed}, {scope:?}: {kills} kills in {:.1} s, {} volumes, {calls} calls, {} failed, {} of them interrupted, {formats} formats, \
          {orphans} tools still running after their plugin\n {}\n{counts}\n kills that interrupted a step:{interrupted}",
         start.elapsed().as_secs_f64(),
         next.load(Ordering::SeqCst),
-        counts.count(|_, result| result != "OK"),
-        counts.count(|_, result| result == INTERRUPTED),
+        counts.count(|name| !is_ok(name)),
+        counts.count(|name| name.ends_with(INTERRUPTED)),
         node.counters,
     );
-    interrupted.assert_shares(kills);
+    interrupted::assert_shares(&interrupted, kills);
     let state = home.path().join("state");
     if state.exists() {
         let records = records(&state);
-        let is_expected = records.len() <= node.counters.interrupted_formats();
+        let unfinished = node.counters.count(|name| name == FORMAT_INTERRUPTED);
+        let is_expected = u64::try_from(records.len()).unwrap() <= unfinished;
         assert!(is_expected, "records of deleted disks: {records:?}");
         std::fs::remove_dir_all(&state).unwrap();
     }
-    for directory in ["disks", "devices", "kubelet"] {
+    for directory in NODE_FOLDERS {
         std::fs::remove_dir(home.path().join(directory)).expect("the directory is empty");
     }
-    let end = Instant::now() + TIMEOUT;
+    let end = Instant::now() + LONG_TIMEOUT;
     while !home.leftovers().is_empty() {
         assert!(Instant::now() < end, "leftovers: {:#?}", home.leftovers());
         tokio::time::sleep(Duration::from_millis(50)).await;

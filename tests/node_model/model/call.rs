@@ -1,124 +1,75 @@
 //! CSI calls, as kubelet makes them, and their outcome.
 
-use diskplugin::csi::proto::node_server::Node as _;
+use diskplugin::csi::proto::VolumeCapability;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
-use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
-use diskplugin::csi::proto::{
-    CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeStatsRequest, NodePublishVolumeRequest,
-    NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
-};
 use tonic::{Code, Status};
 
-use crate::common::csi::within;
-use crate::model::machine::{LONG_TIMEOUT, Machine, SHORT_TIMEOUT};
-use crate::model::world::{Access, Call, FsType, Outcome, World};
+use crate::common::csi::{block, filesystem, read_only, with_mode};
+use crate::common::volume::{LONG_TIMEOUT, NodePort, NodeVolume};
+use crate::model::machine::{Machine, SHORT_TIMEOUT};
+use crate::model::world::{Access, Call, FsType, Outcome, Stage, World};
 
 impl Machine {
     /// Each attempt has four times as much time as the one before.
     pub(crate) fn call(&mut self, call: Call, after: &World, attempt: u32) -> Result<(), Status> {
         self.restart_if_configured();
-        let time = match after.outcome {
+        let timeout = match after.outcome {
             Some(Outcome::DeadlineExceeded) => SHORT_TIMEOUT * 4_u32.pow(attempt),
             _ => LONG_TIMEOUT,
         };
-        let id = |volume| format!("d-{}", self.serial(volume));
         let path = |mount_point| self.mount_point(mount_point).to_str().unwrap().to_owned();
-        let requested = |volume: usize, access, single| Some(capability(after.volumes[volume].fs, access, single));
-        let service = &self.service;
+        // A call ignores the paths that it does not have.
+        let at = |volume, staging, target| {
+            let port = NodePort::InProcess(self.service.clone());
+            let id = format!("d-{}", self.serial(volume));
+            NodeVolume {
+                timeout,
+                staging: path(staging),
+                target: path(target),
+                ..NodeVolume::new(port, id, self.dir.path(), None)
+            }
+        };
+        let requested = |volume: usize, access, single| capability(after.volumes[volume].fs, access, single);
         self.runtime.block_on(async {
             match call {
-                Call::Stage {
+                Call::Stage(Stage {
                     volume,
                     staging,
                     access,
-                    read_only,
-                } => {
-                    let mut capability = requested(volume, access, false);
-                    if let (true, Some(capability)) = (read_only, &mut capability) {
-                        let mode = Mode::SingleNodeReaderOnly.into();
-                        capability.access_mode = Some(AccessMode { mode });
-                    }
-                    let request = NodeStageVolumeRequest {
-                        volume_id: id(volume),
-                        staging_target_path: path(staging),
-                        volume_capability: capability,
-                        ..NodeStageVolumeRequest::default()
-                    };
-                    service.node_stage_volume(within(time, request)).await.map(drop)
+                    read_only: is_reader,
+                }) => {
+                    let writer = requested(volume, access, false);
+                    let capability = if is_reader { read_only(writer) } else { writer };
+                    at(volume, staging, 0).with(Some(capability)).stage().await
                 }
-                Call::Publish {
-                    volume,
-                    staging,
-                    target,
-                    access,
-                    read_only,
-                    single,
-                } => {
-                    let request = NodePublishVolumeRequest {
-                        volume_id: id(volume),
-                        staging_target_path: path(staging),
-                        target_path: path(target),
-                        volume_capability: requested(volume, access, single),
-                        readonly: read_only,
-                        ..NodePublishVolumeRequest::default()
+                Call::Publish(call) => {
+                    let capability = requested(call.volume, call.access, call.single);
+                    let volume = NodeVolume {
+                        readonly: call.read_only,
+                        ..at(call.volume, call.staging, call.target)
                     };
-                    service.node_publish_volume(within(time, request)).await.map(drop)
+                    volume.with(Some(capability)).publish().await
                 }
-                Call::Unpublish { volume, target } => {
-                    let request = NodeUnpublishVolumeRequest {
-                        volume_id: id(volume),
-                        target_path: path(target),
-                    };
-                    service.node_unpublish_volume(within(time, request)).await.map(drop)
-                }
-                Call::Unstage { volume, staging } => {
-                    let request = NodeUnstageVolumeRequest {
-                        volume_id: id(volume),
-                        staging_target_path: path(staging),
-                    };
-                    service.node_unstage_volume(within(time, request)).await.map(drop)
-                }
-                Call::Expand { volume, mount_point } => {
-                    let request = NodeExpandVolumeRequest {
-                        volume_id: id(volume),
-                        volume_path: path(mount_point),
-                        capacity_range: Some(CapacityRange::default()),
-                        ..NodeExpandVolumeRequest::default()
-                    };
-                    service.node_expand_volume(within(time, request)).await.map(drop)
-                }
-                Call::Stats { volume, mount_point } => {
-                    let request = NodeGetVolumeStatsRequest {
-                        volume_id: id(volume),
-                        volume_path: path(mount_point),
-                        ..NodeGetVolumeStatsRequest::default()
-                    };
-                    service.node_get_volume_stats(within(time, request)).await.map(drop)
-                }
+                Call::Unpublish { volume, target } => at(volume, 0, target).unpublish().await,
+                Call::Unstage { volume, staging } => at(volume, staging, 0).unstage().await,
+                Call::Expand { volume, mount_point } => at(volume, 0, mount_point).expand(0).await.map(drop),
+                Call::Stats { volume, mount_point } => at(volume, 0, mount_point).stats().await.map(drop),
             }
         })
     }
 }
 
 fn capability(fs: FsType, access: Access, single: bool) -> VolumeCapability {
-    let mount = |name: &str| {
-        AccessType::Mount(MountVolume {
-            fs_type: name.to_owned(),
-            ..MountVolume::default()
-        })
-    };
     let mode = match single {
         true => Mode::SingleNodeSingleWriter,
         false => Mode::SingleNodeMultiWriter,
     };
-    VolumeCapability {
-        access_type: Some(match access {
-            Access::Mount => mount(fs.name()),
-            Access::MountOtherType => mount(fs.other()),
-            Access::Block => AccessType::Block(BlockVolume {}),
-        }),
-        access_mode: Some(AccessMode { mode: mode.into() }),
-    }
+    let capability = match access {
+        Access::Mount => filesystem(fs.name()),
+        Access::MountOtherType => filesystem(fs.other()),
+        Access::Block => block(),
+    };
+    with_mode(capability.access_type, mode)
 }
 
 /// Whether the call failed because another process used the loop device.

@@ -6,24 +6,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use diskplugin::base::Deadline;
 use diskplugin::csi::node::Service;
-use diskplugin::linux::{Command, Exec as _, ProcessExec};
+use diskplugin::linux::ProcessExec;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
-use crate::common::loop_device::{attach_command, detach_command};
-use crate::disk::node;
+use crate::common::disk::{MIB, node};
+use crate::common::loop_device::{attach_command, backing_file, detach_command};
+use crate::common::machine::TestDir;
+use crate::common::mounts::MountLine;
+use crate::common::shell::sh;
+use crate::common::volume::LONG_TIMEOUT;
 use crate::model::call::{is_loop_device_busy, is_still_running, outcome};
-use crate::model::verify::{self, backing_file};
-use crate::model::world::{Entry, Event, FsType, MOUNT_POINTS, Mount, Outcome, VOLUMES, World};
-use crate::mounts::MountLine;
+use crate::model::verify;
+use crate::model::world::{Device, Entry, Event, FsType, Mount, Outcome, VOLUMES, World};
 
-const MIB: u64 = 1 << 20;
-
-/// Timeout of calls that must complete, also on a busy machine.
-pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of calls that must exceed their deadline.
 pub(crate) const SHORT_TIMEOUT: Duration = Duration::from_millis(40);
 /// Retries while another process uses a loop device.
@@ -80,7 +78,7 @@ const XFS_LOG: u64 = 64 * MIB;
 /// The state on the real kernel. Dropping it unmounts and detaches everything.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    pub(crate) dir: tempfile::TempDir,
+    pub(crate) dir: TestDir,
     /// Part of the serials, which are unique per case.
     case: u64,
     pub(crate) service: Service,
@@ -109,7 +107,7 @@ fn service(dir: &Path) -> Service {
 
 impl Machine {
     pub(crate) fn new(world: &World, case: u64, restarts: bool) -> Self {
-        let dir = tempfile::tempdir_in(image_dir()).unwrap();
+        let dir = TestDir::new_in(&image_dir());
         for name in ["devices", "disks", "paths"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
@@ -128,10 +126,7 @@ impl Machine {
         };
         for volume in 0..VOLUMES {
             machine.make_image(world, volume, false);
-            if matches!(
-                world.volumes[volume].device,
-                crate::model::world::Device::Present { .. }
-            ) {
+            if world.is_present(volume) {
                 machine.attach(volume);
             }
         }
@@ -156,15 +151,7 @@ impl Machine {
     }
 
     fn run_shell(&self, line: &str) -> String {
-        let command = Command::new("sh").args(["-ec", line]);
-        let ran = ProcessExec.run(&command, Deadline::after(LONG_TIMEOUT));
-        let output = self.runtime.block_on(ran);
-        command
-            .check_exit_code(output.unwrap())
-            .unwrap()
-            .stdout
-            .trim()
-            .to_owned()
+        self.runtime.block_on(sh(line))
     }
 
     fn make_image(&mut self, world: &World, volume: usize, foreign: bool) {
@@ -267,7 +254,7 @@ impl Machine {
     /// Removes the links of detached devices, and waits until the kernel removes the devices.
     fn finish_detach(&mut self, after: &World) {
         for volume in 0..VOLUMES {
-            if after.volumes[volume].device != crate::model::world::Device::Absent {
+            if after.volumes[volume].device != Device::Absent {
                 continue;
             }
             let _ = fs::remove_file(self.link(volume));
@@ -305,32 +292,6 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
-    fn drop(&mut self) {
-        for mount_point in 0..MOUNT_POINTS {
-            while umount2(&self.mount_point(mount_point), MntFlags::UMOUNT_NOFOLLOW).is_ok() {}
-        }
-        for (volume, device) in self.loops.iter().enumerate() {
-            // A device that was detached while in use is removed with its last mount; another process may use its
-            // number.
-            let image = self.image(volume);
-            let Some(device) = device.as_ref().filter(|d| backing_file(d) == Some(image)) else {
-                continue;
-            };
-            let freed = format!("blockdev --setrw {0}; losetup -d {0}", device.display());
-            let command = Command::new("sh").args(["-c", &freed]);
-            // Best effort: the test may have failed.
-            let _ = self
-                .runtime
-                .block_on(async { ProcessExec.run(&command, Deadline::after(LONG_TIMEOUT)).await });
-        }
-    }
-}
-
-pub(crate) fn volume_of(machine: &Machine, device: &Path) -> Option<usize> {
-    machine.loops.iter().position(|path| path.as_deref() == Some(device))
-}
-
 /// Converts a line of the mount table.
 pub(crate) fn parse_mount(machine: &Machine, line: &MountLine) -> Mount {
     let is_node = ["devtmpfs", "tmpfs"].contains(&line.kind.as_str()) && line.root != "/";
@@ -341,7 +302,8 @@ pub(crate) fn parse_mount(machine: &Machine, line: &MountLine) -> Mount {
         true => format!("/dev{}", line.root),
         false => line.source.clone(),
     };
-    let volume = volume_of(machine, Path::new(&device));
+    let mut loops = machine.loops.iter();
+    let volume = loops.position(|path| path.as_deref() == Some(Path::new(&device)));
     let volume = volume.unwrap_or_else(|| panic!("{line:?} does not belong to a volume"));
     let read_only = line.is_read_only();
     match is_node {

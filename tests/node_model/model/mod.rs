@@ -19,6 +19,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 
 use crate::common::machine::has_devices;
+use crate::common::rng::env_number;
 use machine::Machine;
 use reference::Model;
 use world::{Event, Outcome, World};
@@ -68,11 +69,6 @@ fn record(event: Event, world: &World) {
     let name = text.split([' ', '(']).next().unwrap_or_default().to_owned();
     let mut outcomes = OUTCOMES.lock().unwrap();
     *outcomes.entry((name, world.outcome)).or_default() += 1;
-}
-
-fn env_number(variable: &str, default: u64) -> u64 {
-    let given = std::env::var(variable).ok();
-    given.map_or(default, |text| text.parse().expect("a whole number"))
 }
 
 /// Runs all cases and returns the number of their steps.

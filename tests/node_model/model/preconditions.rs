@@ -1,33 +1,24 @@
 //! The calls whose outcome docs/reference/node-rpcs.md defines, according to the state of the node.
 
 use crate::model::world::{
-    Access, Call, Content, DeviceLookup, MOUNT_POINTS, Mount, World, look_up_device, mounts_elsewhere,
+    Access, Call, Content, DeviceLookup, MOUNT_POINTS, Mount, Stage, World, look_up_device, mounts_elsewhere,
 };
 
 /// Whether the reference defines the outcome of the call.
 pub(crate) fn is_defined(world: &World, call: Call) -> bool {
-    let has = |predicate: fn(Mount) -> bool, volume: usize| {
-        let mounts = world.mount_points.iter().flat_map(|mount_point| &mount_point.stack);
-        mounts
-            .into_iter()
-            .any(|mount| mount.volume() == Some(volume) && predicate(*mount))
-    };
-    let is_node = |mount| matches!(mount, Mount::DeviceNode { .. });
-    let is_fs = |mount| matches!(mount, Mount::Filesystem { .. });
+    let has = |predicate: fn(Mount) -> bool, volume| mounts_elsewhere(world, volume, &[]).any(predicate);
     match call {
-        Call::Stage { volume, access, .. } => match access {
+        Call::Stage(Stage { volume, access, .. }) => match access {
             Access::Block => true,
-            Access::Mount => !has(is_node, volume),
+            Access::Mount => !has(Mount::is_node, volume),
             // The disk may be too small for the other filesystem type.
-            Access::MountOtherType => !has(is_node, volume) && world.volumes[volume].content != Content::Blank,
+            Access::MountOtherType => !has(Mount::is_node, volume) && world.volumes[volume].content != Content::Blank,
         },
         // The volume may be mounted at other paths in addition to its only target.
-        Call::Publish {
-            single: true, target, ..
-        } if world.top(target).is_some() => false,
-        Call::Publish { volume, access, .. } => match access {
-            Access::Block => !has(is_fs, volume),
-            Access::Mount | Access::MountOtherType => !has(is_node, volume),
+        Call::Publish(call) if call.single && world.top(call.target).is_some() => false,
+        Call::Publish(call) => match call.access {
+            Access::Block => !has(Mount::is_filesystem, call.volume),
+            Access::Mount | Access::MountOtherType => !has(Mount::is_node, call.volume),
         },
         Call::Expand { volume, .. } => {
             // A mount that is covered by a foreign mount cannot be grown by path.

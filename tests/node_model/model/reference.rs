@@ -7,8 +7,8 @@ use proptest_state_machine::ReferenceStateMachine;
 use crate::model::preconditions;
 use crate::model::verbs;
 use crate::model::world::{
-    Access, Call, Content, Device, Entry, Event, FsType, MOUNT_POINTS, Mount, MountPoint, STAGINGS, VOLUMES, Volume,
-    World,
+    Access, Call, Content, Device, Entry, Event, FsType, MOUNT_POINTS, Mount, MountPoint, Publish, STAGINGS, Stage,
+    VOLUMES, Volume, World,
 };
 
 #[derive(Debug)]
@@ -45,12 +45,12 @@ fn rare_bool() -> impl Strategy<Value = bool> {
 fn call() -> impl Strategy<Value = Call> {
     prop_oneof![
         5 => (volume(), staging(), access(), rare_bool()).prop_map(
-            |(volume, staging, access, read_only)| Call::Stage { volume, staging, access, read_only }
+            |(volume, staging, access, read_only)| Call::Stage(Stage { volume, staging, access, read_only })
         ),
         6 => (volume(), staging(), target(), access(), rare_bool(), rare_bool()).prop_map(
-            |(volume, staging, target, access, read_only, single)| Call::Publish {
+            |(volume, staging, target, access, read_only, single)| Call::Publish(Publish {
                 volume, staging, target, access, read_only, single,
-            }
+            })
         ),
         4 => (volume(), target()).prop_map(|(volume, target)| Call::Unpublish { volume, target }),
         2 => (volume(), staging()).prop_map(|(volume, staging)| Call::Unstage { volume, staging }),

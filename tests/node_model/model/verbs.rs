@@ -2,52 +2,22 @@
 //! code.
 
 use crate::model::world::{
-    Access, Call, Content, Device, DeviceLookup, Entry, FsType, Mount, Outcome, VOLUMES, World, look_up_device,
-    mounts_elsewhere,
+    Access, Call, Content, Device, DeviceLookup, Entry, FsType, Mount, Outcome, Publish, Stage, VOLUMES, World,
+    look_up_device, mounts_elsewhere,
 };
-
-fn is_fs(mount: &Mount) -> bool {
-    matches!(mount, Mount::Filesystem { .. })
-}
-
-fn is_node(mount: &Mount) -> bool {
-    matches!(mount, Mount::DeviceNode { .. })
-}
 
 /// Applies the call to the model and returns its expected outcome.
 pub(crate) fn apply(world: &mut World, call: Call) -> Outcome {
     let result = match call {
-        Call::Stage {
-            volume,
-            staging,
-            access,
-            read_only,
-        } => {
-            let result = stage(world, volume, staging, access, read_only);
+        Call::Stage(call) => {
+            let result = stage(world, call);
             if result.is_ok() {
-                set_staged(world, volume, true);
+                set_staged(world, call.volume, true);
             }
             result
         }
-        Call::Publish {
-            volume,
-            access: Access::Block,
-            target,
-            read_only,
-            single,
-            ..
-        } => publish_block(world, volume, target, read_only, single),
-        Call::Publish {
-            volume,
-            staging,
-            target,
-            access,
-            read_only,
-            single,
-        } => {
-            let wrong = access == Access::MountOtherType;
-            publish(world, volume, (staging, target), wrong, read_only, single)
-        }
+        Call::Publish(call) if call.access == Access::Block => publish_block(world, call),
+        Call::Publish(call) => publish(world, call),
         Call::Unpublish { volume, target } => unmount_all(world, volume, target, false),
         Call::Unstage { volume, staging } => {
             let result = unmount_all(world, volume, staging, true);
@@ -66,10 +36,9 @@ type CallResult = Result<(), Outcome>;
 
 /// Calls that wait for the device.
 fn find_device(world: &World, volume: usize) -> CallResult {
-    match look_up_device(world, volume) {
-        DeviceLookup::Found => Ok(()),
-        DeviceLookup::Missing => Err(Outcome::DeadlineExceeded),
-        DeviceLookup::Ambiguous => Err(Outcome::FailedPrecondition),
+    match is_device_present(world, volume)? {
+        true => Ok(()),
+        false => Err(Outcome::DeadlineExceeded),
     }
 }
 
@@ -83,16 +52,21 @@ fn is_device_present(world: &World, volume: usize) -> Result<bool, Outcome> {
 }
 
 fn fail_if(condition: bool) -> CallResult {
-    if condition {
-        Err(Outcome::FailedPrecondition)
-    } else {
-        Ok(())
+    match condition {
+        true => Err(Outcome::FailedPrecondition),
+        false => Ok(()),
     }
 }
 
-fn stage(world: &mut World, volume: usize, staging: usize, access: Access, read_only: bool) -> CallResult {
+fn stage(world: &mut World, call: Stage) -> CallResult {
+    let Stage {
+        volume,
+        staging,
+        access,
+        read_only,
+    } = call;
     find_device(world, volume)?;
-    let used = mounts_elsewhere(world, volume, &[staging]).any(|mount| is_fs(&mount));
+    let used = mounts_elsewhere(world, volume, &[staging]).any(Mount::is_filesystem);
     let own = &world.volumes[volume];
     match (world.top(staging), access) {
         (Some(Mount::Filesystem { volume: other, .. }), _) if other != volume => Err(Outcome::FailedPrecondition),
@@ -161,36 +135,30 @@ fn set_write_protected(world: &mut World, volume: usize, requested: bool) {
     }
 }
 
-fn publish(
-    world: &mut World,
-    volume: usize,
-    (staging, target): (usize, usize),
-    wrong: bool,
-    read_only: bool,
-    single: bool,
-) -> CallResult {
+fn publish(world: &mut World, call: Publish) -> CallResult {
+    let (volume, read_only) = (call.volume, call.read_only);
     find_device(world, volume)?;
     let Some(Mount::Filesystem {
         volume: staged,
         read_only: staged_read_only,
-    }) = world.top(staging)
+    }) = world.top(call.staging)
     else {
         return Err(Outcome::FailedPrecondition);
     };
     fail_if(staged != volume)?;
-    if wrong {
+    if call.access == Access::MountOtherType {
         return Err(Outcome::AlreadyExists);
     }
     fail_if(staged_read_only && !read_only)?;
-    let others = mounts_elsewhere(world, volume, &[staging, target]).any(|mount| is_fs(&mount));
+    let others = mounts_elsewhere(world, volume, &[call.staging, call.target]).any(Mount::is_filesystem);
     let requested = Mount::Filesystem { volume, read_only };
-    mount(world, target, Entry::Directory, requested, single && others)
+    mount(world, call.target, Entry::Directory, requested, call.single && others)
 }
 
 /// Mounts the volume at the target, unless other mounts exclude that.
 fn mount(world: &mut World, target: usize, entry: Entry, requested: Mount, excluded: bool) -> CallResult {
     match world.top(target) {
-        Some(top) if is_fs(&top) == is_fs(&requested) && top.volume() == requested.volume() => {
+        Some(top) if top.is_filesystem() == requested.is_filesystem() && top.volume() == requested.volume() => {
             if top.is_read_only() && !requested.is_read_only() {
                 return Err(Outcome::AlreadyExists);
             }
@@ -209,12 +177,21 @@ fn mount(world: &mut World, target: usize, entry: Entry, requested: Mount, exclu
     Ok(())
 }
 
-fn publish_block(world: &mut World, volume: usize, target: usize, read_only: bool, single: bool) -> CallResult {
+fn publish_block(world: &mut World, call: Publish) -> CallResult {
+    let (volume, read_only) = (call.volume, call.read_only);
     find_device(world, volume)?;
-    let others: Vec<Mount> = mounts_elsewhere(world, volume, &[target]).filter(is_node).collect();
+    let others: Vec<Mount> = mounts_elsewhere(world, volume, &[call.target])
+        .filter(|mount| mount.is_node())
+        .collect();
     let requested = Mount::DeviceNode { volume, read_only };
     fail_if(others.iter().any(|other| *other != requested))?;
-    mount(world, target, Entry::File, requested, single && !others.is_empty())?;
+    mount(
+        world,
+        call.target,
+        Entry::File,
+        requested,
+        call.single && !others.is_empty(),
+    )?;
     set_write_protected(world, volume, read_only);
     Ok(())
 }
@@ -236,7 +213,7 @@ fn unmount_all(world: &mut World, volume: usize, mount_point: usize, unstage: bo
         fail_if(unstage && is_present && !others.is_empty())?;
         fail_if(top.volume() != Some(volume))?;
         world.mount_points[mount_point].stack.pop();
-        if is_present && is_node(&top) && !others.iter().any(is_node) {
+        if is_present && top.is_node() && !others.iter().any(|other| other.is_node()) {
             set_write_protected(world, volume, false);
         }
         let last = world.mount_points[mount_point].stack.is_empty();
@@ -266,12 +243,11 @@ fn expand(world: &mut World, volume: usize, mount_point: usize) -> CallResult {
     let Content::Filesystem { undersized: true, .. } = world.volumes[volume].content else {
         return Ok(());
     };
-    let mounts: Vec<Mount> = mounts_elsewhere(world, volume, &[]).filter(is_fs).collect();
-    if mounts.is_empty() {
+    if !world.is_mounted(volume) {
         return Ok(());
     }
-    let writable = |mount: &Mount| matches!(mount, Mount::Filesystem { read_only: false, .. });
-    fail_if(!mounts.iter().any(writable))?;
+    let writable = |mount| matches!(mount, Mount::Filesystem { read_only: false, .. });
+    fail_if(!mounts_elsewhere(world, volume, &[]).any(writable))?;
     fail_if(world.volumes[volume].fs == FsType::Ext4 && !crate::common::machine::can_resize_mounted_ext())?;
     set_grown(world, volume);
     Ok(())

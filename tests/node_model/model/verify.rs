@@ -2,22 +2,12 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::common::loop_device::{attribute, backing_file};
+use crate::common::mounts::mounts;
 use crate::model::machine::{FOREIGN_DATA, FOREIGN_DATA_OFFSET, Machine, parse_mount};
 use crate::model::world::{Content, Device, Entry, FsType, MOUNT_POINTS, Mount, VOLUMES, World};
-use crate::mounts::mounts;
-
-pub(crate) fn backing_file(device: &Path) -> Option<PathBuf> {
-    let text = attribute(device, "loop/backing_file")?;
-    Some(PathBuf::from(text))
-}
-
-fn attribute(device: &Path, name: &str) -> Option<String> {
-    let device = device.file_name()?.to_str()?;
-    let text = fs::read_to_string(format!("/sys/block/{device}/{name}")).ok()?;
-    Some(text.trim_end().to_owned())
-}
 
 /// Panics if the system differs from the model.
 pub(crate) fn verify(machine: &mut Machine, world: &World) {

@@ -113,37 +113,31 @@ pub(crate) enum Access {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stage {
+    pub(crate) volume: usize,
+    pub(crate) staging: usize,
+    pub(crate) access: Access,
+    pub(crate) read_only: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Publish {
+    pub(crate) volume: usize,
+    pub(crate) staging: usize,
+    pub(crate) target: usize,
+    pub(crate) access: Access,
+    pub(crate) read_only: bool,
+    pub(crate) single: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
-    Stage {
-        volume: usize,
-        staging: usize,
-        access: Access,
-        read_only: bool,
-    },
-    Publish {
-        volume: usize,
-        staging: usize,
-        target: usize,
-        access: Access,
-        read_only: bool,
-        single: bool,
-    },
-    Unpublish {
-        volume: usize,
-        target: usize,
-    },
-    Unstage {
-        volume: usize,
-        staging: usize,
-    },
-    Expand {
-        volume: usize,
-        mount_point: usize,
-    },
-    Stats {
-        volume: usize,
-        mount_point: usize,
-    },
+    Stage(Stage),
+    Publish(Publish),
+    Unpublish { volume: usize, target: usize },
+    Unstage { volume: usize, staging: usize },
+    Expand { volume: usize, mount_point: usize },
+    Stats { volume: usize, mount_point: usize },
 }
 
 /// An event at a volume or a mount point.
@@ -193,14 +187,12 @@ impl World {
 
     /// Whether a volume is mounted anywhere.
     pub(crate) fn is_used(&self, volume: usize) -> bool {
-        let mounts = self.mount_points.iter().flat_map(|mount_point| &mount_point.stack);
-        mounts.into_iter().any(|mount| mount.volume() == Some(volume))
+        mounts_elsewhere(self, volume, &[]).next().is_some()
     }
 
     /// Whether a volume's filesystem is mounted anywhere.
     pub(crate) fn is_mounted(&self, volume: usize) -> bool {
-        let mut mounts = self.mount_points.iter().flat_map(|mount_point| &mount_point.stack);
-        mounts.any(|mount| matches!(mount, Mount::Filesystem { volume: v, .. } if *v == volume))
+        mounts_elsewhere(self, volume, &[]).any(Mount::is_filesystem)
     }
 
     /// Removes devices that were detached while in use and are no longer used.
@@ -237,6 +229,14 @@ impl Device {
 }
 
 impl Mount {
+    pub(crate) fn is_filesystem(self) -> bool {
+        matches!(self, Self::Filesystem { .. })
+    }
+
+    pub(crate) fn is_node(self) -> bool {
+        matches!(self, Self::DeviceNode { .. })
+    }
+
     pub(crate) fn is_read_only(self) -> bool {
         matches!(self, Self::Filesystem { read_only, .. } | Self::DeviceNode { read_only, .. } if read_only)
     }

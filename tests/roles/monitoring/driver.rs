@@ -1,14 +1,14 @@
 //! `all-in-one` with a fake cloud that throttles and has stock-outs, and calls for its volumes.
 
 use diskplugin::csi::proto::controller_client::ControllerClient;
-use diskplugin::csi::proto::node_client::NodeClient;
-use diskplugin::csi::proto::{NodeStageVolumeRequest, NodeUnstageVolumeRequest};
 use tonic::transport::Channel;
 
 use crate::common::csi::{capability, create, endpoint, info, publish, volume};
+use crate::common::machine::TestDir;
 use crate::common::process::diskplugin;
 use crate::common::request::{deletion, unpublication};
-use crate::common::shell::{clean_up, sh};
+use crate::common::shell::sh;
+use crate::common::volume::{NodePort, NodeVolume};
 use crate::running::{HTTP, Running};
 
 const ZONE: &str = "cn-beijing-b";
@@ -19,21 +19,13 @@ pub(crate) struct Driver {
     node: String,
     /// `HOST:PORT` of `/metrics`.
     pub(crate) http: String,
-    directory: Directory,
-}
-
-struct Directory(tempfile::TempDir);
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        clean_up(self.0.path());
-    }
+    directory: TestDir,
 }
 
 impl Driver {
     pub(crate) async fn start() -> Self {
-        let directory = Directory(tempfile::tempdir().unwrap());
-        let flag = |name: &str, path: &str| format!("--{name}={}", directory.0.path().join(path).display());
+        let directory = TestDir::new();
+        let flag = |name: &str, path: &str| format!("--{name}={}", directory.path().join(path).display());
         let running = Running::of(|socket| {
             let start = diskplugin([
                 "all-in-one",
@@ -67,49 +59,37 @@ impl Driver {
         }
     }
 
-    fn staging(&self, volume: &str) -> String {
-        self.directory.0.path().join(volume).display().to_string()
+    fn volume(&self, id: &str) -> NodeVolume {
+        let port = NodePort::Socket(self.running.channel.clone());
+        let directory = self.directory.path().join(id);
+        NodeVolume::new(port, id.to_owned(), &directory, Some(capability()))
     }
 
     fn controller(&self) -> ControllerClient<Channel> {
         ControllerClient::new(self.running.channel.clone())
     }
 
-    fn node(&self) -> NodeClient<Channel> {
-        NodeClient::new(self.running.channel.clone())
-    }
-
     /// Creates, attaches, formats and mounts a volume, and writes to it.
     pub(crate) async fn stage(&self, name: &str) -> String {
         let id = create(&self.running.channel, name).await.unwrap();
         publish(&self.running.channel, &id, &self.node).await.unwrap();
-        let staging = self.staging(&id);
-        std::fs::create_dir_all(&staging).unwrap();
-        let request = NodeStageVolumeRequest {
-            volume_id: id.clone(),
-            staging_target_path: staging,
-            volume_capability: Some(capability()),
-            ..NodeStageVolumeRequest::default()
-        };
-        self.node().node_stage_volume(request).await.unwrap();
+        let volume = self.volume(&id);
+        std::fs::create_dir_all(&volume.staging).unwrap();
+        volume.stage().await.unwrap();
         self.write(&id).await;
         id
     }
 
     /// Writes to a staged volume until the data is on its device.
     pub(crate) async fn write(&self, id: &str) {
-        let file = format!("{}/data", self.staging(id));
+        let file = format!("{}/data", self.volume(id).staging);
         let write = format!("dd if=/dev/urandom of={file} bs=64k count=16 conv=fsync status=none");
         sh(&write).await;
     }
 
     /// Deletes a staged volume.
     pub(crate) async fn delete(&self, id: &str) {
-        let unstage = NodeUnstageVolumeRequest {
-            volume_id: id.to_owned(),
-            staging_target_path: self.staging(id),
-        };
-        self.node().node_unstage_volume(unstage).await.unwrap();
+        self.volume(id).unstage().await.unwrap();
         let mut controller = self.controller();
         let unpublish = unpublication(id, &self.node);
         controller.controller_unpublish_volume(unpublish).await.unwrap();

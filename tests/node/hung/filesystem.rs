@@ -11,7 +11,12 @@ use diskplugin::linux::{Device, DeviceNumber, Host, HostError, Linux, Mount, Pro
 use diskplugin::model::Bytes;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
-use super::{SIZE, can_run, long_deadline};
+use crate::common::disk::SIZE;
+use crate::common::shell::can_run;
+
+fn long_deadline() -> Deadline {
+    Deadline::after(Duration::from_secs(60))
+}
 
 /// A mounted FUSE filesystem without a server: system calls on it block.
 struct HungMount {
@@ -76,7 +81,7 @@ fn device_and_mount(minor: u64, point: &Path) -> (Device, Mount) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hung_filesystem_blocks_one_thread_only() {
-    if !can_run().await {
+    if !can_run("node::hung", "test -c /dev/fuse").await {
         return;
     }
     let host = Linux::new(Arc::new(ProcessExec), Roots::default());

@@ -11,7 +11,7 @@ pub(crate) struct MountLine {
     pub(crate) options: String,
     pub(crate) kind: String,
     pub(crate) source: String,
-    super_options: String,
+    pub(crate) super_options: String,
 }
 
 impl MountLine {
