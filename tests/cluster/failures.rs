@@ -42,12 +42,7 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
     let machine = scene.machine("one", "c").await;
     // The only other credentials that the fake cloud accepts are those of an instance role.
     let keys = cluster.cloud.role_keys(&machine.instance).await;
-    let text = |name: &str| {
-        keys[name]
-            .as_str()
-            .expect("the metadata service returns all three fields")
-            .to_owned()
-    };
+    let text = |name: &str| crate::api::text(&keys, &format!("/{name}")).to_owned();
     cluster.cloud.configure(json!({"inactive_keys": [KEY]})).await;
     let class = scene.class("one", json!({"type": "cloud_essd"}), json!({})).await;
     scene.claim("data", &class, json!({})).await;
@@ -66,10 +61,8 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
     cluster.plane.api.change(&secret, &changed).await;
     let running = cluster.replica.lock().await;
     let replica = running.as_ref().expect("a pod runs");
-    cluster
-        .release
-        .mount(&cluster.plane, &replica.volumes.join("credentials"))
-        .await;
+    let mount_path = replica.volumes.join("credentials");
+    cluster.release.mount(&cluster.plane, &mount_path).await;
     let before = replica.container("diskplugin").restarts();
     drop(running);
     let volume = scene.bound("data").await;
@@ -77,11 +70,8 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
     scene.close(&["app"], &["data"], &[&volume]).await;
     let running = cluster.replica.lock().await;
     let replica = running.as_ref().expect("a pod runs");
-    assert_eq!(
-        replica.container("diskplugin").restarts(),
-        before,
-        "the driver restarted"
-    );
+    let after = replica.container("diskplugin").restarts();
+    assert_eq!(after, before, "the driver restarted");
 }
 
 /// Asserts that the cloud created one disk for the volume despite all retries.

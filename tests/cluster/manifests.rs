@@ -35,16 +35,9 @@ async fn accepted(scene: &Scene<'_>, folder: &Path, minimum: usize) {
         let copy = copies.path().join(format!("{number}.yaml"));
         std::fs::write(&copy, applicable(&text)).expect("a temporary file");
         let (file, copy) = (file.display(), copy.display().to_string());
-        let logs = scene.cluster.plane.kubectl([
-            "apply",
-            "--server-side",
-            "--dry-run=server",
-            "--validate=strict",
-            "--force-conflicts",
-            "--filename",
-            &copy,
-        ]);
-        let logs = logs.await;
+        let apply = "apply --server-side --dry-run=server --validate=strict --force-conflicts --filename";
+        let args = apply.split(' ').chain([copy.as_str()]);
+        let logs = scene.cluster.plane.kubectl(args).await;
         if logs.code != Some(0) {
             rejected.push(format!("{file}: {}", logs.stderr));
         }
@@ -95,11 +88,14 @@ pub(crate) async fn probes(scene: &Scene<'_>) {
     let mut count = 0;
     let metric = metric();
     for container in &replica.containers {
+        let server = || {
+            format!(
+                "http://{}",
+                container.health.as_ref().expect("the container has a port")
+            )
+        };
         for probe in &container.probes {
-            let url = format!(
-                "http://{}{probe}",
-                container.health.as_ref().expect("a probe has a port")
-            );
+            let url = format!("{}{probe}", server());
             crate::wait::until(&format!("{} responds to {probe}", container.name), async || {
                 let response = http.get(&url).send().await.ok()?;
                 response.status().is_success().then_some(())
@@ -110,10 +106,7 @@ pub(crate) async fn probes(scene: &Scene<'_>) {
         if container.name == "diskplugin" {
             continue;
         }
-        let url = format!(
-            "http://{}/metrics",
-            container.health.as_ref().expect("a sidecar has a port")
-        );
+        let url = format!("{}/metrics", server());
         let what = format!("{} exports the metric", container.name);
         crate::wait::until(&what, async || {
             let text = http.get(&url).send().await.ok()?.text().await.ok()?;

@@ -68,17 +68,9 @@ impl Plane {
         let end = Instant::now() + START_TIMEOUT;
         while !self.api.is_ready().await {
             let mut apiserver = self.apiserver.lock().await;
-            let in_time = Instant::now() < end;
-            assert!(
-                in_time,
-                "no API server after {START_TIMEOUT:?}: {}",
-                last_lines(&apiserver)
-            );
-            assert!(
-                !apiserver.is_over(),
-                "the API server exited: {}",
-                last_lines(&apiserver)
-            );
+            let (in_time, log) = (Instant::now() < end, last_lines(&apiserver));
+            assert!(in_time, "no API server after {START_TIMEOUT:?}: {log}");
+            assert!(!apiserver.is_over(), "the API server exited: {log}");
             drop(apiserver);
             sleep(Duration::from_millis(100)).await;
         }
@@ -125,10 +117,8 @@ impl Plane {
             "--retry-interval-start=200ms",
             &format!("--kubeconfig={}", self.kubeconfig()),
         ]);
-        self.others
-            .lock()
-            .await
-            .push(("snapshot-controller", controller.spawn()));
+        let mut others = self.others.lock().await;
+        others.push(("snapshot-controller", controller.spawn()));
     }
 
     /// Server-side `kubectl apply`.
@@ -195,7 +185,8 @@ impl Plane {
     }
 }
 
-fn last_lines(process: &Process) -> String {
+/// The last lines of the log of a process.
+pub(crate) fn last_lines(process: &Process) -> String {
     let text = process.stderr();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(20)..].join("\n")

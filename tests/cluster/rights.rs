@@ -21,6 +21,7 @@ type Permission = (String, String);
 
 /// No ServiceAccount of the chart can read Secrets, and the one of the node cannot access volumes either.
 pub(crate) async fn secrets(scene: &Scene<'_>) {
+    let plane = &scene.cluster.plane;
     let mut denied_calls = vec![
         (NODE, "list", "nodes"),
         (NODE, "patch", "nodes"),
@@ -34,11 +35,7 @@ pub(crate) async fn secrets(scene: &Scene<'_>) {
     for (account, verb, resource) in denied_calls {
         let user = format!("--as=system:serviceaccount:{NAMESPACE}:{account}");
         for scope in ["--all-namespaces", &format!("--namespace={NAMESPACE}")] {
-            let output = scene
-                .cluster
-                .plane
-                .kubectl(["auth", "can-i", verb, resource, scope, &user])
-                .await;
+            let output = plane.kubectl(["auth", "can-i", verb, resource, scope, &user]).await;
             assert_eq!(
                 (output.stdout.trim(), output.code),
                 ("no", Some(1)),
@@ -48,11 +45,10 @@ pub(crate) async fn secrets(scene: &Scene<'_>) {
     }
     // Requests with their tokens are denied, with and without the Secret's name.
     for account in [NODE, CONTROLLER] {
-        let token = token(&scene.cluster.plane, NAMESPACE, account).await;
+        let token = token(plane, NAMESPACE, account).await;
         for request in [&["get", "secrets"][..], &["get", "secret", KEYS]] {
             let flags = ["--namespace", NAMESPACE, "--token", &token];
-            let output = scene.cluster.plane.kubectl(request.iter().chain(&flags));
-            let output = output.await;
+            let output = plane.kubectl(request.iter().chain(&flags)).await;
             let user = format!("system:serviceaccount:{NAMESPACE}:{account}");
             let denied = output.stderr.contains("Forbidden") && output.stderr.contains(&user);
             assert!(output.code == Some(1) && denied, "{account}: {request:?}: {output:?}");
@@ -60,11 +56,8 @@ pub(crate) async fn secrets(scene: &Scene<'_>) {
     }
     // A granted permission is allowed.
     let user = format!("--as=system:serviceaccount:{NAMESPACE}:{CONTROLLER}");
-    let output = scene
-        .cluster
-        .plane
-        .kubectl(["auth", "can-i", "patch", "volumeattachments", &user])
-        .await;
+    let allowed = ["auth", "can-i", "patch", "volumeattachments", &user];
+    let output = plane.kubectl(allowed).await;
     assert_eq!((output.stdout.trim(), output.code), ("yes", Some(0)), "{output:?}");
 }
 

@@ -126,14 +126,8 @@ pub(crate) async fn logs(cluster: &Cluster) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for component in ["controller", "node"] {
         let selector = format!("--selector=app.kubernetes.io/component={component}");
-        let flags = [
-            "--all-containers",
-            "--prefix",
-            "--tail=-1",
-            "--max-log-requests=20",
-            &selector,
-        ];
-        let args = ["logs", "--namespace", NAMESPACE].into_iter().chain(flags);
+        let flags = "--all-containers --prefix --tail=-1 --max-log-requests=20".split(' ');
+        let args = ["logs", "--namespace", NAMESPACE, &selector].into_iter().chain(flags);
         let ended = cluster.plane.kubectl(args).await;
         all.push((component.to_owned(), ended.stdout + &ended.stderr));
     }

@@ -81,15 +81,7 @@ fn skip(lack: &Lack) -> ExitCode {
 fn sandbox(directory: &Path, port: u16) -> Start {
     let own = std::env::current_exe().expect("a program has a path");
     let mut start = Start::with_pdeathsig("unshare")
-        .args([
-            "--mount",
-            "--net",
-            "--pid",
-            "--uts",
-            "--ipc",
-            "--fork",
-            "--kill-child=KILL",
-        ])
+        .args("--mount --net --pid --uts --ipc --fork --kill-child=KILL".split(' '))
         .args(["--mount-proc", "--propagation=private"])
         .args([concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/first")])
         .args([directory.display().to_string(), own.display().to_string()])

@@ -11,7 +11,7 @@ use crate::command::{run, succeed};
 use crate::common::process::{Process, Start};
 use crate::keys::{SECOND_WORKER, SERVICE, WORKER};
 use crate::network::{self, Network};
-use crate::plane::Plane;
+use crate::plane::{Plane, last_lines};
 use crate::program::built;
 use crate::site::Site;
 use crate::wait::until;
@@ -101,7 +101,7 @@ impl Worker {
         until("the node is ready", async || {
             for (what, process) in [("containerd", &self.containerd), ("kubelet", &self.kubelet)] {
                 let mut process = process.lock().await;
-                assert!(!process.is_over(), "{what} ended: {}", last(&process.stderr()));
+                assert!(!process.is_over(), "{what} ended: {}", last_lines(&process));
             }
             let node = plane.api.get(&node).await?;
             let conditions = node["status"]["conditions"].as_array()?.iter();
@@ -352,9 +352,4 @@ fn write(file: &Path, content: &str) {
     let above = file.parent().expect("the path has a parent");
     std::fs::create_dir_all(above).expect("the directory can be written");
     std::fs::write(file, content).expect("the directory can be written");
-}
-
-fn last(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(20)..].join("\n")
 }
