@@ -17,10 +17,10 @@ use diskplugin::model::Serial;
 use tokio::time::{Instant, MissedTickBehavior};
 use tonic::Code;
 
-use common::csi::block;
 use common::disk::{Disk, MIB, node};
 use common::loop_device::attach_command;
 use common::machine::TestDir;
+use common::request::block;
 use common::shell::sh;
 use common::volume::{LONG_TIMEOUT, NodePort, NodeVolume};
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use common::csi::block;
+use common::request::block;
 use disk::{Kind, MIB};
 use machine::Guest;
 

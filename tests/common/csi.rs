@@ -16,7 +16,6 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
 use super::request;
-pub(crate) use super::request::block;
 
 /// The socket of a role under test.
 pub(crate) fn socket(directory: &TempDir) -> PathBuf {

@@ -2,7 +2,8 @@
 
 use tonic::Status;
 
-use crate::common::csi::{block, filesystem};
+use crate::common::csi::filesystem;
+use crate::common::request::block;
 use crate::common::volume::NodeVolume;
 use crate::disk::{Attached, Kind, MIB};
 use crate::hotplug::started;

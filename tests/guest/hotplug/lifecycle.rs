@@ -1,6 +1,7 @@
 //! The lifecycle of a volume.
 
-use crate::common::csi::{block, filesystem, read_only};
+use crate::common::csi::{filesystem, read_only};
+use crate::common::request::block;
 use crate::disk::{Kind, MIB};
 use crate::hotplug::started;
 

@@ -1,7 +1,8 @@
 //! A node that loses power with staged and published volumes. kubelet's directories and the driver's records are on a
 //! disk; the attached disks have other names after the boot.
 
-use crate::common::csi::{block, filesystem};
+use crate::common::csi::filesystem;
+use crate::common::request::block;
 use crate::common::volume::NodeVolume;
 use crate::disk::{Disk, Kind, MIB};
 use crate::machine::Guest;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tonic::{Code, Status};
 
-use crate::common::csi::{block, filesystem};
+use crate::common::csi::filesystem;
 use crate::common::failure_table::{FailureRow, Observed};
+use crate::common::request::block;
 use crate::common::wait::until;
 use crate::disk::{Kind, MIB};
 use crate::hotplug::started;

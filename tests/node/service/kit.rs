@@ -16,11 +16,12 @@ use diskplugin::linux::{Command, Exec, ExecError, Output, ProcessExec};
 use tonic::Status;
 
 pub(crate) use crate::common::csi::assert_fails;
-use crate::common::csi::{block, filesystem, with_flags, with_mode};
+use crate::common::csi::{filesystem, with_flags, with_mode};
 pub(crate) use crate::common::disk::{Disk, MIB, SIZE};
 use crate::common::machine::TestDir;
 pub(crate) use crate::common::mounts::is_mounted;
 use crate::common::mounts::mounts;
+use crate::common::request::block;
 pub(crate) use crate::common::shell::sh;
 use crate::common::volume::NodePort;
 pub(crate) use crate::common::volume::NodeVolume;

@@ -4,8 +4,9 @@ use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use crate::common::csi::{block, filesystem};
+use crate::common::csi::filesystem;
 use crate::common::mounts::mounts;
+use crate::common::request::block;
 use crate::common::rng::Rng;
 use crate::common::shell::sh;
 use crate::common::volume::{NodePort, NodeVolume};

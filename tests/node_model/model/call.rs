@@ -4,7 +4,8 @@ use diskplugin::csi::proto::VolumeCapability;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use tonic::{Code, Status};
 
-use crate::common::csi::{block, filesystem, read_only, with_mode};
+use crate::common::csi::{filesystem, read_only, with_mode};
+use crate::common::request::block;
 use crate::common::volume::{LONG_TIMEOUT, NodePort, NodeVolume};
 use crate::model::machine::{Machine, SHORT_TIMEOUT};
 use crate::model::world::{Access, Call, FsType, Outcome, Stage, World};
