@@ -15,7 +15,7 @@ const FILE: &str = "kubectl-diskplugin";
 pub const PLUGIN: &str = "kubectl diskplugin";
 
 /// The commands of operators: they do not serve anything, and run on any machine.
-pub const OPERATOR_COMMANDS: &[&str] = &["bundle", "doctor", "explain", "orphans", "timeline"];
+pub const OPERATOR_COMMANDS: &[&str] = &["bundle", "doctor", "explain", "import", "orphans", "timeline"];
 
 /// Whether the program was started as the plugin. kubectl and krew keep this file name.
 pub(super) fn is_plugin(program: Option<&OsStr>) -> bool {

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 
 use self::process::Process;
 use crate::cli;
-use crate::ops::{bundle, doctor, explain, orphans, timeline};
+use crate::ops::{bundle, doctor, explain, import, orphans, timeline};
 use crate::telemetry::Telemetry;
 
 mod all_in_one;
@@ -55,6 +55,7 @@ pub fn run(cli: Cli) -> ExitCode {
             .quiet()
             .report(doctor::run(*args, cloud::client, node_doctor::check)),
         Role::Orphans(args) => process.quiet().report(orphans::run(*args, cloud::client)),
+        Role::Import(args) => process.quiet().run(Box::pin(import::run(*args, cloud::client))),
         Role::PreStopHook(args) => process.run(pre_stop_hook::run(args)),
         #[cfg(feature = "mock-cloud")]
         Role::MockCloud(args) => process.run(mock_cloud::run(*args)),

@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::cli::{AllInOne, Controller, LogArgs, Node, PreStopHook};
 #[cfg(feature = "mock-cloud")]
 use crate::cli::{Demo, MockCloud};
-use crate::ops::{bundle, doctor, explain, orphans, timeline};
+use crate::ops::{bundle, doctor, explain, import, orphans, timeline};
 
 const PROGRAM: &str = "diskplugin";
 
@@ -64,6 +64,8 @@ pub enum Role {
     Doctor(Box<doctor::Flags>),
     /// Report disks and snapshots that Kubernetes does not use, and delete named ones.
     Orphans(Box<orphans::Flags>),
+    /// Print the PersistentVolume and the claim of a disk that exists.
+    Import(Box<import::Flags>),
     /// Wait until a drained node has no attached volumes (preStop hook of the DaemonSet).
     PreStopHook(PreStopHook),
     /// Serve the fake ECS API over HTTP.

@@ -49,6 +49,12 @@ impl LocationArgs {
 #[error("missing or invalid settings:\n  {}", .0.join("\n  "))]
 pub struct InvalidSettings(pub Vec<String>);
 
+impl InvalidSettings {
+    pub fn one(problem: impl Into<String>) -> Self {
+        Self(vec![problem.into()])
+    }
+}
+
 /// Resolves the location of this process, and collects the problems of its settings.
 #[derive(Debug)]
 pub struct Location<'a> {

@@ -19,6 +19,7 @@ pub mod nodes;
 mod objects;
 pub mod out_of_service;
 mod rights;
+pub mod static_volume;
 pub mod taint;
 pub mod token_review;
 pub mod volume_history;

@@ -3,6 +3,7 @@
 //! Each operation is idempotent. It sends the request first and reads only if the cloud rejects it, returns once the
 //! requested state is observed, and never adopts, deletes or reverts the result of another call.
 
+mod adopt;
 mod attach;
 mod backoff;
 mod dependencies;
@@ -23,6 +24,7 @@ mod snapshot;
 mod stale_read;
 
 pub use crate::model::FailureKind;
+pub use adopt::{adopt, import_notes, import_problems};
 pub use attach::{Attacher, Detacher, NodeAccess, PublishRequest, Publisher, QueueReport};
 pub use error::{Error, Result};
 pub use evidence::READ_LAG;

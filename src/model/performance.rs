@@ -6,11 +6,20 @@ use std::fmt;
 
 use ecs::model::category::{Category, PerformanceLevel, auto_baseline_iops};
 use ecs::model::size::Gib;
+use serde::Serialize;
 
 /// Throughput in kB/s (1000 bytes), because the formulas have fractions of MB/s.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(into = "f64")]
 pub struct Throughput {
     pub kb_per_second: u32,
+}
+
+/// MB/s.
+impl From<Throughput> for f64 {
+    fn from(of: Throughput) -> Self {
+        Self::from(of.kb_per_second) / 1000.0
+    }
 }
 
 /// Such as `137.5 MB/s`.
@@ -25,11 +34,14 @@ impl fmt::Display for Throughput {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Performance {
     pub read_iops: u32,
     pub write_iops: u32,
+    #[serde(rename = "readMBps")]
     pub read: Throughput,
+    #[serde(rename = "writeMBps")]
     pub write: Throughput,
 }
 

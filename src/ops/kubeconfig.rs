@@ -28,7 +28,7 @@ impl KubeconfigArgs {
     /// As [`Self::connect`], for commands that cannot do without.
     pub async fn require(&self) -> Result<Cluster, InvalidSettings> {
         let cluster = self.connect().await;
-        cluster.map_err(|error| InvalidSettings(vec![error_chain(&error)]))
+        cluster.map_err(|error| InvalidSettings::one(error_chain(&error)))
     }
 
     /// Whether a kubeconfig is set or exists; otherwise only a pod reaches the API server.

@@ -17,6 +17,7 @@ use crate::model::RegionId;
 pub mod bundle;
 pub mod doctor;
 pub mod explain;
+pub mod import;
 mod kubeconfig;
 pub mod orphans;
 mod process;

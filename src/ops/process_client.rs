@@ -6,11 +6,11 @@ use anyhow::{Context, bail};
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
-use hyper_util::rt::TokioIo;
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
-use tokio::net::TcpStream;
 
-use crate::base::Deadline;
+use crate::base::{Deadline, error_chain};
 
 const TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -40,27 +40,23 @@ fn is_own(text: &str) -> bool {
 }
 
 async fn exchange(authority: &str, path: &str, token: Option<&str>) -> anyhow::Result<(StatusCode, String)> {
-    let stream = TcpStream::connect(authority).await.context("cannot connect")?;
-    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream));
-    let (mut sender, connection) = handshake.await?;
-    let mut request = Request::get(path).header(header::HOST, authority);
+    let mut request = Request::get(format!("http://{authority}{path}"));
     if let Some(token) = token {
         request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
     }
-    let respond = sender.send_request(request.body(Empty::<Bytes>::new())?);
-    let read = async {
-        let (head, body) = respond.await?.into_parts();
-        let body = Limited::new(body, MAX_PAGE).collect().await;
-        let body = body.map_err(|error| anyhow::anyhow!("cannot read the response: {error}"))?;
-        let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
-        Ok::<_, anyhow::Error>((head.status, text))
-    };
-    tokio::pin!(read, connection);
-    tokio::select! {
-        response = &mut read => response,
-        ended = &mut connection => {
-            ended?;
-            read.await
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    let response = client.request(request.body(Empty::<Bytes>::new())?).await;
+    let failed = |error: &Error| {
+        if error.is_connect() {
+            "cannot connect"
+        } else {
+            "no response"
         }
-    }
+    };
+    let (head, body) = response
+        .map_err(|error| anyhow::anyhow!("{}: {}", failed(&error), error_chain(&error)))?
+        .into_parts();
+    let body = Limited::new(body, MAX_PAGE).collect().await;
+    let body = body.map_err(|error| anyhow::anyhow!("cannot read the response: {error}"))?;
+    Ok((head.status, String::from_utf8_lossy(&body.to_bytes()).into_owned()))
 }

@@ -6,7 +6,7 @@ use diskplugin::app::{Cli, OPERATOR_COMMANDS};
 use crate::page::{list_item, read};
 
 const PAGE: &str = "docs/reference/command-line.md";
-const ROLES: [&str; 11] = [
+const ROLES: [&str; 12] = [
     "controller",
     "node",
     "all-in-one",
@@ -15,6 +15,7 @@ const ROLES: [&str; 11] = [
     "bundle",
     "doctor",
     "orphans",
+    "import",
     "pre-stop-hook",
     "mock-cloud",
     "demo",

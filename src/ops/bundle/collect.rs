@@ -35,75 +35,74 @@ pub(super) async fn collect(
     settings: &KnownSettings,
     archive: &mut Archive<impl Write>,
 ) -> anyhow::Result<()> {
-    let collection = Collection {
+    let (driver, cluster) = (
+        args.processes.driver.driver_name.as_str(),
+        &args.processes.cluster.require().await?,
+    );
+    let mut this = Collection {
         args,
-        driver: args.processes.driver.driver_name.as_str(),
-        cluster: &args.processes.cluster.require().await?,
+        driver,
+        cluster,
         archive,
     };
-    collection.run(settings).await
+    let version = cluster.version().await;
+    this.archive.add("kubernetes.json", "/version", text(version))?;
+    for path in [
+        "/apis/storage.k8s.io/v1/csidrivers",
+        "/apis/storage.k8s.io/v1/storageclasses",
+        "/apis/storage.k8s.io/v1/csinodes",
+        "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses",
+    ] {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let member = format!("objects/{name}.json");
+        this.add_list(&member, path, |one| is_of_driver(one, driver), included)
+            .await?;
+    }
+    let mut keys: BTreeSet<String> = args.volume.iter().cloned().collect();
+    let mut nodes = BTreeSet::new();
+    for volume in &args.volume {
+        match VolumeHistory::find(this.cluster, &args.processes.driver.driver_name, volume).await {
+            Ok(history) => {
+                keys.extend(history.disk.clone());
+                keys.extend(history.persistent_volume.clone());
+                nodes.extend(this.add_volume(volume, &history).await?);
+            }
+            Err(error) => {
+                this.archive.add_missing(&format!("volume {volume}"), &error.for_user());
+                // A user with rights in one namespace can read the claim, but not its PersistentVolume.
+                if let Some((namespace, name)) = volume.split_once('/') {
+                    this.add_claim(volume, namespace, name).await?;
+                }
+            }
+        }
+    }
+    let keys: Vec<String> = keys.into_iter().collect();
+    let pods = this.pods().await;
+    let mut namespaces: BTreeSet<String> = pods.iter().map(|pod| pod.namespace.clone()).collect();
+    namespaces.extend(args.processes.namespace.clone());
+    if namespaces.is_empty() {
+        let reason = "the namespace of the driver is unknown; set --namespace";
+        this.archive.add_missing("events of the driver", reason);
+    }
+    let names: Vec<String> = pods.iter().map(|pod| pod.name.clone()).collect();
+    for namespace in namespaces {
+        let path = format!("/api/v1/namespaces/{namespace}/events");
+        let member = format!("events/{namespace}.json");
+        this.add_list(&member, &path, |_| true, |one| event(one, &names))
+            .await?;
+    }
+    for pods in this.selected(pods, &nodes).chunks(PARALLEL) {
+        let read = pods
+            .iter()
+            .map(|pod| read_pod(args, this.cluster, pod, &keys, settings));
+        for (name, source, content) in join_all(read).await.into_iter().flatten() {
+            this.archive.add(&name, &source, content)?;
+        }
+    }
+    Ok(())
 }
 
 impl<W: Write> Collection<'_, W> {
-    async fn run(mut self, settings: &KnownSettings) -> anyhow::Result<()> {
-        let args = self.args;
-        let (driver, version) = (self.driver, self.cluster.version().await);
-        self.archive.add("kubernetes.json", "/version", text(version))?;
-        for path in [
-            "/apis/storage.k8s.io/v1/csidrivers",
-            "/apis/storage.k8s.io/v1/storageclasses",
-            "/apis/storage.k8s.io/v1/csinodes",
-            "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses",
-        ] {
-            let name = path.rsplit('/').next().unwrap_or_default();
-            let member = format!("objects/{name}.json");
-            self.add_list(&member, path, |one| is_of_driver(one, driver), included)
-                .await?;
-        }
-        let mut keys: BTreeSet<String> = args.volume.iter().cloned().collect();
-        let mut nodes = BTreeSet::new();
-        for volume in &args.volume {
-            match VolumeHistory::find(self.cluster, &args.processes.driver.driver_name, volume).await {
-                Ok(history) => {
-                    keys.extend(history.disk.clone());
-                    keys.extend(history.persistent_volume.clone());
-                    nodes.extend(self.add_volume(volume, &history).await?);
-                }
-                Err(error) => {
-                    self.archive.add_missing(&format!("volume {volume}"), &error.for_user());
-                    // A user with rights in one namespace can read the claim, but not its PersistentVolume.
-                    if let Some((namespace, name)) = volume.split_once('/') {
-                        self.add_claim(volume, namespace, name).await?;
-                    }
-                }
-            }
-        }
-        let keys: Vec<String> = keys.into_iter().collect();
-        let pods = self.pods().await;
-        let mut namespaces: BTreeSet<String> = pods.iter().map(|pod| pod.namespace.clone()).collect();
-        namespaces.extend(args.processes.namespace.clone());
-        if namespaces.is_empty() {
-            let reason = "the namespace of the driver is unknown; set --namespace";
-            self.archive.add_missing("events of the driver", reason);
-        }
-        let names: Vec<String> = pods.iter().map(|pod| pod.name.clone()).collect();
-        for namespace in namespaces {
-            let path = format!("/api/v1/namespaces/{namespace}/events");
-            let member = format!("events/{namespace}.json");
-            self.add_list(&member, &path, |_| true, |one| event(one, &names))
-                .await?;
-        }
-        for pods in self.selected(pods, &nodes).chunks(PARALLEL) {
-            let read = pods
-                .iter()
-                .map(|pod| read_pod(args, self.cluster, pod, &keys, settings));
-            for (name, source, content) in join_all(read).await.into_iter().flatten() {
-                self.archive.add(&name, &source, content)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Empty if they cannot be listed.
     async fn pods(&mut self) -> Vec<DriverPod> {
         let namespace = self.args.processes.namespace.as_deref();

@@ -5,50 +5,35 @@ use serde_json::{Map, Value};
 /// In place of a value that is not known to hold no secret.
 pub(super) const NOT_INCLUDED: &str = "[not included]";
 
-/// The fields that are included, of all kinds: paths with `~1` for a slash in a name, through each element of an array.
+/// The fields that are included, of all kinds: paths with `~1` for a slash in a name and `|` between names, through
+/// each element of an array.
 const FIELDS: &str = "
-    gitVersion platform metadata/name metadata/namespace metadata/uid metadata/creationTimestamp
-    metadata/deletionTimestamp metadata/finalizers metadata/annotations/pv.kubernetes.io~1bind-completed
-    metadata/annotations/pv.kubernetes.io~1bound-by-controller metadata/annotations/pv.kubernetes.io~1migrated-to
-    metadata/annotations/pv.kubernetes.io~1provisioned-by
+    gitVersion platform metadata/name|namespace|uid|creationTimestamp|deletionTimestamp|finalizers
+    metadata/annotations/pv.kubernetes.io~1bind-completed|pv.kubernetes.io~1bound-by-controller
+    metadata/annotations/pv.kubernetes.io~1migrated-to|pv.kubernetes.io~1provisioned-by
     metadata/annotations/snapshot.storage.kubernetes.io~1is-default-class
     metadata/annotations/storageclass.kubernetes.io~1is-default-class
     metadata/annotations/volume.beta.kubernetes.io~1storage-provisioner
-    metadata/annotations/volume.kubernetes.io~1selected-node
-    metadata/annotations/volume.kubernetes.io~1storage-provisioner
+    metadata/annotations/volume.kubernetes.io~1selected-node|volume.kubernetes.io~1storage-provisioner
     metadata/annotations/volume.kubernetes.io~1storage-resizer provisioner driver driverName parameters mountOptions
-    reclaimPolicy deletionPolicy allowVolumeExpansion volumeBindingMode allowedTopologies spec/attachRequired
-    spec/fsGroupPolicy spec/nodeAllocatableUpdatePeriodSeconds spec/podInfoOnMount spec/requiresRepublish
-    spec/seLinuxMount spec/storageCapacity spec/volumeLifecycleModes spec/drivers/name spec/drivers/nodeID
-    spec/drivers/topologyKeys spec/drivers/allocatable spec/accessModes spec/capacity spec/claimRef/namespace
-    spec/claimRef/name spec/claimRef/uid spec/csi/driver spec/csi/fsType spec/csi/readOnly spec/csi/volumeAttributes
-    spec/csi/volumeHandle spec/dataSource spec/dataSourceRef spec/mountOptions spec/nodeAffinity
-    spec/persistentVolumeReclaimPolicy spec/resources spec/selector spec/storageClassName
-    spec/volumeAttributesClassName spec/volumeMode spec/volumeName status/accessModes
-    status/allocatedResourceStatuses status/allocatedResources status/capacity status/conditions
-    status/currentVolumeAttributesClassName status/lastPhaseTransitionTime status/message status/modifyVolumeStatus
-    status/phase status/reason spec/attacher spec/nodeName spec/source/persistentVolumeName status/attached
-    status/attachError status/attachmentMetadata status/detachError action count eventTime firstTimestamp
-    involvedObject/fieldPath involvedObject/kind involvedObject/name involvedObject/namespace lastTimestamp message
-    reason related reportingComponent reportingInstance series source type spec/initContainers/name
-    spec/initContainers/image spec/initContainers/command spec/initContainers/args spec/initContainers/env/name
-    spec/initContainers/env/value spec/containers/name spec/containers/image spec/containers/command
-    spec/containers/args spec/containers/env/name spec/containers/env/value status/initContainerStatuses/name
-    status/initContainerStatuses/imageID status/initContainerStatuses/ready status/initContainerStatuses/restartCount
-    status/initContainerStatuses/state/running status/initContainerStatuses/state/waiting/reason
-    status/initContainerStatuses/state/terminated/exitCode status/initContainerStatuses/state/terminated/reason
-    status/initContainerStatuses/state/terminated/signal status/initContainerStatuses/state/terminated/startedAt
-    status/initContainerStatuses/state/terminated/finishedAt status/initContainerStatuses/lastState/terminated/exitCode
-    status/initContainerStatuses/lastState/terminated/reason status/initContainerStatuses/lastState/terminated/signal
-    status/initContainerStatuses/lastState/terminated/startedAt
-    status/initContainerStatuses/lastState/terminated/finishedAt status/containerStatuses/name
-    status/containerStatuses/imageID status/containerStatuses/ready status/containerStatuses/restartCount
-    status/containerStatuses/state/running status/containerStatuses/state/waiting/reason
-    status/containerStatuses/state/terminated/exitCode status/containerStatuses/state/terminated/reason
-    status/containerStatuses/state/terminated/signal status/containerStatuses/state/terminated/startedAt
-    status/containerStatuses/state/terminated/finishedAt status/containerStatuses/lastState/terminated/exitCode
-    status/containerStatuses/lastState/terminated/reason status/containerStatuses/lastState/terminated/signal
-    status/containerStatuses/lastState/terminated/startedAt status/containerStatuses/lastState/terminated/finishedAt
+    reclaimPolicy deletionPolicy allowVolumeExpansion volumeBindingMode allowedTopologies
+    spec/attachRequired|fsGroupPolicy|nodeAllocatableUpdatePeriodSeconds|podInfoOnMount|requiresRepublish|seLinuxMount
+    spec/storageCapacity|volumeLifecycleModes spec/drivers/name|nodeID|topologyKeys|allocatable
+    spec/accessModes|capacity spec/claimRef/namespace|name|uid
+    spec/csi/driver|fsType|readOnly|volumeAttributes|volumeHandle
+    spec/dataSource|dataSourceRef|mountOptions|nodeAffinity|persistentVolumeReclaimPolicy|resources|selector
+    spec/storageClassName|volumeAttributesClassName|volumeMode|volumeName
+    status/accessModes|allocatedResourceStatuses|allocatedResources|capacity|conditions|phase|reason|message
+    status/currentVolumeAttributesClassName|lastPhaseTransitionTime|modifyVolumeStatus
+    spec/attacher|nodeName spec/source/persistentVolumeName
+    status/attached|attachError|attachmentMetadata|detachError
+    action count eventTime firstTimestamp involvedObject/fieldPath|kind|name|namespace lastTimestamp message
+    reason related reportingComponent reportingInstance series source type
+    spec/initContainers|containers/name|image|command|args spec/initContainers|containers/env/name|value
+    status/initContainerStatuses|containerStatuses/name|imageID|ready|restartCount
+    status/initContainerStatuses|containerStatuses/state/running
+    status/initContainerStatuses|containerStatuses/state/waiting/reason
+    status/initContainerStatuses|containerStatuses/state|lastState/terminated/exitCode|reason|signal|startedAt|finishedAt
 ";
 
 /// Parameters of classes and attributes of volumes whose values are included; tags are not.
@@ -125,8 +110,10 @@ fn copy(from: &Value, path: &[String], to: &mut Value) {
             }
         }
         Value::Object(fields) => {
-            if let Some(field) = fields.get(name) {
-                copy(field, rest, &mut to[name]);
+            for name in name.split('|') {
+                if let Some(field) = fields.get(name) {
+                    copy(field, rest, &mut to[name]);
+                }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

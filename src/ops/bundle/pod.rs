@@ -56,11 +56,7 @@ fn restrict(container: &mut Value, settings: &KnownSettings) {
             .as_str()
             .is_some_and(|name| settings.variables.contains(name));
         if let Some(Value::String(value)) = variable.get_mut("value") {
-            *value = if is_known {
-                without_user_info(value)
-            } else {
-                NOT_INCLUDED.to_owned()
-            };
+            *value = shown(value, is_known);
         }
     }
     for words in ["command", "args"].into_iter().filter(|_| !is_sidecar) {
@@ -74,17 +70,18 @@ fn elements(array: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
     array.and_then(Value::as_array_mut).into_iter().flatten()
 }
 
+fn shown(value: &str, is_known: bool) -> String {
+    match is_known {
+        true => without_user_info(value),
+        false => NOT_INCLUDED.to_owned(),
+    }
+}
+
 /// A word of a command line. The chart writes a flag and its value as one word.
 fn setting(word: &str, settings: &KnownSettings) -> String {
     match (word.strip_prefix("--"), word.split_once('=')) {
         (Some(_), Some((flag, value))) => {
-            let is_known = settings.flags.contains(&flag[2..]);
-            let value = if is_known {
-                without_user_info(value)
-            } else {
-                NOT_INCLUDED.to_owned()
-            };
-            format!("{flag}={value}")
+            format!("{flag}={}", shown(value, settings.flags.contains(&flag[2..])))
         }
         (Some(_), None) => word.to_owned(),
         (None, _) if settings.words.contains(word) => word.to_owned(),

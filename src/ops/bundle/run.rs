@@ -1,5 +1,6 @@
 //! `diskplugin bundle`: one archive for a report of a defect.
 
+use std::fs;
 use std::io::{BufWriter, Write};
 
 use anyhow::{Context, bail};
@@ -8,7 +9,7 @@ use serde_json::json;
 
 use super::archive::{Archive, file_name};
 use super::collect::collect;
-use super::file::NewFile;
+use super::file::create;
 use super::flags::Flags;
 use super::pages::read_pages;
 use super::settings::settings;
@@ -29,7 +30,7 @@ pub async fn run(args: Flags, program: Command, stopped: impl Future<Output = ()
 
 async fn write(args: &Flags, program: &Command) -> anyhow::Result<()> {
     let token = args.processes.token()?;
-    let (new, file) = NewFile::create(&args.out)?;
+    let (file, partial) = create(&args.out)?;
     let mut archive = Archive::new(BufWriter::new(file), SystemClock.now());
     match args.processes.url.is_empty() {
         true => collect(args, &settings(program), &mut archive).await?,
@@ -44,7 +45,8 @@ async fn write(args: &Flags, program: &Command) -> anyhow::Result<()> {
     let finished = written.and_then(|()| archive.finish());
     let finished = finished.context("cannot write the archive")?;
     let file = finished.into_inner().context("cannot write the archive")?;
-    new.keep(&file)?;
+    let kept = file.sync_all().and_then(|()| fs::rename(&*partial, &args.out));
+    kept.with_context(|| format!("cannot write {}", args.out.display()))?;
     let missing: String = missing.iter().map(|one| format!("\nnot included: {one}")).collect();
     print(format!("{}: {members} members{missing}", args.out.display()))
 }

@@ -16,26 +16,17 @@ const IS_DEFAULT: &str = "/metadata/annotations/storageclass.kubernetes.io~1is-d
 
 const INSTALL: &str = "install the chart (docs/guides/install.md)";
 
-/// The cluster-wide rights of the controller's ServiceAccount that no value of the chart disables: API group, resource
-/// and verbs.
-const RIGHTS: [(&str, &str, &[&str]); 9] = [
-    (
-        "",
-        "persistentvolumes",
-        &["get", "list", "watch", "create", "patch", "delete"],
-    ),
-    ("", "persistentvolumeclaims", &["get", "list", "watch", "update"]),
-    ("", "persistentvolumeclaims/status", &["patch"]),
-    ("", "events", &["create", "patch"]),
-    ("", "nodes", &["get", "list", "watch"]),
-    ("storage.k8s.io", "csinodes", &["get", "list", "watch"]),
-    ("storage.k8s.io", "storageclasses", &["get", "list", "watch"]),
-    (
-        "storage.k8s.io",
-        "volumeattachments",
-        &["get", "list", "watch", "patch"],
-    ),
-    ("storage.k8s.io", "volumeattachments/status", &["patch"]),
+/// The cluster-wide rights of the controller's ServiceAccount that no value of the chart disables: resource and verbs.
+const RIGHTS: [&str; 9] = [
+    "persistentvolumes get list watch create patch delete",
+    "persistentvolumeclaims get list watch update",
+    "persistentvolumeclaims/status patch",
+    "events create patch",
+    "nodes get list watch",
+    "csinodes.storage.k8s.io get list watch",
+    "storageclasses.storage.k8s.io get list watch",
+    "volumeattachments.storage.k8s.io get list watch patch",
+    "volumeattachments/status.storage.k8s.io patch",
 ];
 
 /// Reads the cluster and judges it. The rights are those of a ServiceAccount if this is a pod.
@@ -192,8 +183,10 @@ fn default_class(driver: &DriverName, classes: &[Value]) -> Check {
 async fn rights(cluster: &Cluster, is_pod: bool) -> Check {
     let name = "cluster/rights";
     let (mut missing, mut count) = (Vec::new(), 0);
-    for (group, resource, verbs) in RIGHTS {
-        for verb in verbs {
+    for right in RIGHTS {
+        let (resource, verbs) = right.split_once(' ').unwrap_or_default();
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        for verb in verbs.split(' ') {
             match cluster.may(verb, group, resource).await {
                 Ok(true) => count += 1,
                 Ok(false) => missing.push(format!("{verb} {resource}")),
@@ -238,12 +231,9 @@ mod tests {
             }
         }
         wanted.remove("volumeattributesclasses.storage.k8s.io");
-        let own = RIGHTS.iter().map(|(group, resource, verbs)| {
-            let resource = match *group {
-                "" => (*resource).to_owned(),
-                group => format!("{resource}.{group}"),
-            };
-            (resource, verbs.iter().map(|verb| (*verb).to_owned()).collect())
+        let own = RIGHTS.iter().map(|right| {
+            let (resource, verbs) = right.split_once(' ').unwrap();
+            (resource.to_owned(), verbs.split(' ').map(str::to_owned).collect())
         });
         assert_eq!(own.collect::<BTreeMap<String, BTreeSet<String>>>(), wanted);
     }

@@ -5,11 +5,10 @@ mod check;
 mod cloud;
 mod cluster;
 mod flags;
-pub mod node;
 mod proxy;
 mod render;
 mod run;
 
-pub use check::Check;
+pub use check::{Check, Status};
 pub use flags::{Flags, NodeFlags};
 pub use run::{run, run_on_node};

@@ -8,7 +8,7 @@ use super::report::{DiskChange, Explained};
 use super::settings::ExplainSettings;
 use crate::csi::param::mutable;
 use crate::disk::check_change;
-use crate::model::{Category, Change, Disk, Gib, Performance};
+use crate::model::{Category, Change, Disk, Gib, Performance, PerformanceLevel};
 
 pub(super) fn explain(class: &Class, settings: &ExplainSettings, to: &mut Explained) {
     let mut map = parameters::strings(class, to);
@@ -41,10 +41,7 @@ fn changed(category: &Category, size: Gib, change: &Change) -> DiskChange {
     let checked = check_change(&disk, change);
     let to = change.category.as_ref().unwrap_or(category);
     let becomes = || {
-        let level = match change.level {
-            None if to.has_levels() => Some("PL1"),
-            level => level.map(crate::model::PerformanceLevel::as_str),
-        };
+        let level = change.level.or(to.has_levels().then_some(PerformanceLevel::Pl1));
         let iops = change.provisioned_iops.unwrap_or_default();
         let name = level.map_or_else(|| to.to_string(), |level| format!("{to} {level}"));
         match Performance::of(to, change.level, iops, size) {

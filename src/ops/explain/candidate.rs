@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::manifest::TopologyTerm;
-use super::report::{Candidate, Explained, Figures};
+use super::report::{Candidate, Explained};
 use super::request;
 use super::settings::ExplainSettings;
 use crate::disk::{NewDisk, candidates};
-use crate::model::{Performance, Throughput, ZoneId, topology};
+use crate::model::{Performance, PerformanceLevel, ZoneId, topology};
 
 /// The field of problems that depend on the size.
 pub(super) const SIZE: &str = "size";
@@ -20,40 +20,26 @@ pub(super) fn add(new: &NewDisk, settings: &ExplainSettings, to: &mut Explained)
     };
     to.excluded.clone_from(&selection.excluded);
     let attempts = candidates::attempts_with_stock(&selection, &settings.stock);
-    let megabytes = |throughput: Throughput| f64::from(throughput.kb_per_second) / 1000.0;
-    to.candidates = attempts
-        .into_iter()
-        .map(|(candidate, in_stock)| {
-            let zone = candidate.zone.filter(|zone| zone.as_str() != request::SELECTED_NODE);
-            let (category, level, size) = (candidate.category, candidate.level, candidate.size);
-            let sizes = category.sizes_at(level);
-            let (min, max) = sizes.map_or((size, size), std::ops::RangeInclusive::into_inner);
-            let has_burst = category.has_burst();
-            let iops = if has_burst { new.provisioned_iops } else { 0 };
-            let performance = Performance::of(&category, level, iops, size);
-            Candidate {
-                zone: zone.map(|zone| zone.to_string()),
-                category: category.to_string(),
-                level: match level {
-                    None if category.has_levels() => Some("PL1"),
-                    level => level.map(|level| level.as_str()),
-                },
-                size_gib: size.0,
-                min_size_gib: min.0,
-                max_size_gib: max.0,
-                performance: performance.map(|of| Figures {
-                    read_iops: of.read_iops,
-                    write_iops: of.write_iops,
-                    read_mbps: megabytes(of.read),
-                    write_mbps: megabytes(of.write),
-                }),
-                provisioned_iops: iops,
-                max_provisioned_iops: category.most_provisioned_iops(size),
-                bursting: has_burst && new.bursting,
-                in_stock,
-            }
-        })
-        .collect();
+    let candidates = attempts.into_iter().map(|(candidate, in_stock)| {
+        let (category, level, size) = (candidate.category, candidate.level, candidate.size);
+        let sizes = category.sizes_at(level).unwrap_or(size..=size);
+        let has_burst = category.has_burst();
+        let iops = if has_burst { new.provisioned_iops } else { 0 };
+        Candidate {
+            zone: candidate.zone.filter(|zone| zone.as_str() != request::SELECTED_NODE),
+            level: level.or(category.has_levels().then_some(PerformanceLevel::Pl1)),
+            size,
+            min_size: *sizes.start(),
+            max_size: *sizes.end(),
+            performance: Performance::of(&category, level, iops, size),
+            provisioned_iops: iops,
+            max_provisioned_iops: category.most_provisioned_iops(size),
+            bursting: has_burst && new.bursting,
+            in_stock,
+            category,
+        }
+    });
+    to.candidates = candidates.collect();
     add_size_notes(new, to);
 }
 
@@ -84,18 +70,18 @@ pub(super) fn add_unknown_zones(
 fn add_size_notes(new: &NewDisk, to: &mut Explained) {
     let requested = new.size.required.unwrap_or_default().gib_ceil();
     let Some(requested) = requested else { return };
-    let larger = to.candidates.iter().filter(|of| of.size_gib > requested.0);
+    let larger = to.candidates.iter().filter(|of| of.size > requested);
     let mut notes: Vec<_> = larger
         .map(|of| {
             let level = of.level.map(|level| format!(" {level}")).unwrap_or_default();
             format!(
-                "a disk of {}{level} has {} GiB although {requested} are requested: the minimum of the category and level",
-                of.category, of.size_gib
+                "a disk of {}{level} has {} although {requested} are requested: the minimum of the category and level",
+                of.category, of.size
             )
         })
         .collect();
-    let is_tried = |level: &str| to.candidates.iter().any(|of| of.level == Some(level));
-    let omitted = new.levels.iter().filter(|level| !is_tried(level.as_str()));
+    let is_tried = |level| to.candidates.iter().any(|of| of.level == Some(level));
+    let omitted = new.levels.iter().filter(|level| !is_tried(**level));
     notes.extend(omitted.map(|level| {
         let (least, most) = level.sizes().into_inner();
         format!("{level} is not tried: its sizes are {least} to {most}")

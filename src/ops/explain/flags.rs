@@ -2,9 +2,8 @@
 
 use clap::Args;
 
-use crate::cli::{CloudArgs, LocationArgs, OutputFormat};
-use crate::model::driver::DRIVER;
-use crate::model::{Bytes, DriverName, quantity};
+use crate::cli::{CloudArgs, DriverArgs, LocationArgs, OutputFormat};
+use crate::model::{Bytes, quantity};
 
 #[derive(Debug, Args)]
 pub struct Flags {
@@ -13,9 +12,8 @@ pub struct Flags {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
 
-    /// Name of the driver whose classes are explained.
-    #[arg(long, env = "DISKPLUGIN_DRIVER_NAME", default_value = DRIVER)]
-    pub driver_name: DriverName,
+    #[command(flatten)]
+    pub driver: DriverArgs,
 
     /// Size of a volume of a class without a claim, such as 35Gi.
     #[arg(long, default_value = "100Gi", value_parser = size)]

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::model::{Category, Gib, Performance, PerformanceLevel, ZoneId};
+
 /// The explanation of all objects, in the order of the files.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -53,34 +55,23 @@ pub(super) struct Problem {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Candidate {
     /// `None`: the zone of the node, or none for a regional category.
-    pub(super) zone: Option<String>,
-    pub(super) category: String,
-    pub(super) level: Option<&'static str>,
+    pub(super) zone: Option<ZoneId>,
+    pub(super) category: Category,
+    pub(super) level: Option<PerformanceLevel>,
     #[serde(rename = "sizeGiB")]
-    pub(super) size_gib: u32,
+    pub(super) size: Gib,
     #[serde(rename = "minSizeGiB")]
-    pub(super) min_size_gib: u32,
+    pub(super) min_size: Gib,
     #[serde(rename = "maxSizeGiB")]
-    pub(super) max_size_gib: u32,
+    pub(super) max_size: Gib,
     /// `None` if the cloud documents no figures.
-    pub(super) performance: Option<Figures>,
+    pub(super) performance: Option<Performance>,
     /// Requested IOPS in addition to the baseline, and the maximum for this size.
     pub(super) provisioned_iops: u32,
     pub(super) max_provisioned_iops: u32,
     pub(super) bursting: bool,
     /// `None` if the stock was not queried.
     pub(super) in_stock: Option<bool>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Figures {
-    pub(super) read_iops: u32,
-    pub(super) write_iops: u32,
-    #[serde(rename = "readMBps")]
-    pub(super) read_mbps: f64,
-    #[serde(rename = "writeMBps")]
-    pub(super) write_mbps: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -23,7 +23,7 @@ const LIVE: Duration = Duration::from_secs(30);
 pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
     let manifests = read_all(&args.files)?;
     let mut settings = ExplainSettings {
-        driver: args.driver_name,
+        driver: args.driver.driver_name,
         size: args.size,
         region: args.location.region.clone(),
         zone: args.location.zone.clone(),

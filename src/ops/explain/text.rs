@@ -1,6 +1,7 @@
 //! The explanation as text.
 
 use super::report::{Candidate, DiskChange, Explained, Explanation, Outcome};
+use crate::model::ZoneId;
 use crate::ops::text_table;
 
 /// The explanation for a person.
@@ -49,18 +50,21 @@ fn candidates(candidates: &[Candidate], result: Outcome) -> Option<String> {
 fn cells(n: usize, candidate: &Candidate) -> [String; 8] {
     let category = match candidate.level {
         Some(level) => format!("{} {level}", candidate.category),
-        None => candidate.category.clone(),
+        None => candidate.category.to_string(),
     };
     let (iops, throughput) = match &candidate.performance {
         None => ("unknown".to_owned(), "unknown".to_owned()),
-        Some(of) => (pair(of.read_iops, of.write_iops), pair(of.read_mbps, of.write_mbps)),
+        Some(of) => (
+            pair(of.read_iops, of.write_iops),
+            pair(f64::from(of.read), f64::from(of.write)),
+        ),
     };
     [
         (n + 1).to_string(),
-        candidate.zone.clone().unwrap_or_else(|| "region".to_owned()),
+        candidate.zone.as_ref().map_or("region", ZoneId::as_str).to_owned(),
         category,
-        format!("{} GiB", candidate.size_gib),
-        format!("{} to {}", candidate.min_size_gib, candidate.max_size_gib),
+        candidate.size.to_string(),
+        format!("{} to {}", candidate.min_size.0, candidate.max_size.0),
         iops,
         throughput,
         match candidate.in_stock {

@@ -1,7 +1,7 @@
 //! Reads Kubernetes, then the cloud, then Kubernetes again, so that a volume that is created or deleted meanwhile is
 //! not reported as an orphan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,18 +126,18 @@ impl Observer {
         deadline: Deadline,
         observed: &Observed,
     ) -> Result<BTreeMap<String, Presence>, ObserveError> {
-        let volumes = observed.after.volumes.iter();
-        let volumes = volumes.map(|volume| volume.handle.as_str());
-        let disks = volumes
-            .filter(|handle| !observed.disks.iter().any(|row| row.id.as_str() == *handle))
-            .map(|handle| (handle, handle.parse().ok().map(ResourceId::Disk)));
+        let rows = observed.disks.iter().map(|row| row.id.as_str());
+        let listed: BTreeSet<_> = rows
+            .chain(observed.snapshots.iter().map(|row| row.id.as_str()))
+            .collect();
+        let volumes = observed.after.volumes.iter().map(|volume| volume.handle.as_str());
+        let disks = volumes.map(|handle| (handle, handle.parse().ok().map(ResourceId::Disk)));
         let contents = observed.after.contents.iter();
         let contents = contents.filter(|content| content.kind == ContentKind::Snapshot);
         let snapshots = contents
             .filter_map(|content| content.handle.as_deref())
-            .filter(|handle| !observed.snapshots.iter().any(|row| row.id.as_str() == *handle))
             .map(|handle| (handle, handle.parse().ok().map(ResourceId::Snapshot)));
-        let wanted: BTreeMap<_, _> = disks.chain(snapshots).collect();
+        let wanted: BTreeMap<_, _> = disks.chain(snapshots).filter(|(id, _)| !listed.contains(id)).collect();
         let read = join_all(wanted.into_iter().map(|(handle, id)| async move {
             let presence = match id {
                 Some(id) => self

@@ -25,7 +25,7 @@ pub async fn run(args: Flags) -> anyhow::Result<()> {
     if !args.processes.url.is_empty() && args.volume.contains('/') {
         let problem = "a claim is found through Kubernetes, which --url does not read; with --url, name the disk ID or \
                        the PersistentVolume";
-        return Err(InvalidSettings(vec![problem.to_owned()]).into());
+        return Err(InvalidSettings::one(problem).into());
     }
     let mut parts = args.volume.split('/');
     if parts.clone().count() > 2 || parts.any(str::is_empty) {
@@ -33,7 +33,7 @@ pub async fn run(args: Flags) -> anyhow::Result<()> {
             "VOLUME is {:?}; allowed: a disk ID, the name of a PersistentVolume, or NAMESPACE/NAME of a PersistentVolumeClaim",
             args.volume
         );
-        return Err(InvalidSettings(vec![problem]).into());
+        return Err(InvalidSettings::one(problem).into());
     }
     let mut timeline = Timeline::new(&args.volume, SystemClock.now());
     if args.processes.url.is_empty() {

@@ -6,6 +6,7 @@ mod doctor;
 mod events;
 mod facts;
 mod http_access;
+mod import;
 pub(crate) mod kit;
 mod leader;
 mod orphans;

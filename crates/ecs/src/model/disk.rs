@@ -94,6 +94,9 @@ pub struct Disk {
     /// Whether the disk is deleted with the instance that it is attached to.
     #[serde(default)]
     pub delete_with_instance: bool,
+    /// Whether it can be attached and detached: false for a subscription disk.
+    #[serde(default = "portable")]
+    pub portable: bool,
     #[serde(rename = "ResourceGroupId")]
     pub resource_group: Option<String>,
     #[serde(deserialize_with = "read::size")]
@@ -132,6 +135,10 @@ fn serial<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Serial>, D::Error
 
 fn is_enabled<'de, D: Deserializer<'de>>(json: D) -> Result<bool, D::Error> {
     String::deserialize(json).map(|text| text == "Enabled")
+}
+
+fn portable() -> bool {
+    true
 }
 
 fn data() -> DiskKind {

@@ -6,7 +6,7 @@ use super::report::{Explained, Explanation, Outcome};
 use super::settings::ExplainSettings;
 use super::text::render;
 use crate::disk::candidates::RegionStock;
-use crate::model::{Bytes, Category, DriverName, Stock, ZoneStock};
+use crate::model::{Bytes, Category, DriverName, Stock, ZoneId, ZoneStock};
 
 mod admission;
 mod zones;
@@ -46,7 +46,11 @@ fn fields(object: &Explained) -> Vec<&str> {
 
 /// The zones of the candidates.
 fn zones(object: &Explained) -> Vec<&str> {
-    object.candidates.iter().filter_map(|of| of.zone.as_deref()).collect()
+    object
+        .candidates
+        .iter()
+        .filter_map(|of| of.zone.as_ref().map(ZoneId::as_str))
+        .collect()
 }
 
 #[test]
@@ -116,7 +120,7 @@ fn a_claim_is_checked_field_by_field() {
     // Only categories with such small disks.
     let small = size("1500Mi", "2Gi");
     let tried: Vec<_> = small.candidates.iter().map(|of| of.category.as_str()).collect();
-    assert_eq!((tried, small.candidates[0].size_gib), (vec!["cloud_auto"], 2));
+    assert_eq!((tried, small.candidates[0].size.0), (vec!["cloud_auto"], 2));
     assert_eq!(small.excluded.len(), 5, "{:?}", small.excluded);
 }
 
@@ -201,7 +205,7 @@ fn the_order_follows_the_stock_of_all_zones() {
     let order: Vec<_> = found
         .candidates
         .iter()
-        .map(|of| (of.zone.as_deref(), of.in_stock))
+        .map(|of| (of.zone.as_ref().map(ZoneId::as_str), of.in_stock))
         .collect();
     assert_eq!(order, [(Some("b"), Some(true)), (Some("a"), Some(false))]);
     let text = render(&Explanation {

@@ -1,6 +1,6 @@
 //! `diskplugin orphans`: each class, resources that are never reported, and the guards of `--delete`.
 
 mod deletion;
-mod fixture;
+pub(crate) mod fixture;
 mod metrics;
 mod report;
