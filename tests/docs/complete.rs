@@ -41,6 +41,26 @@ pub(crate) fn allowed(rejection: &str) -> Vec<String> {
     names.split(", ").map(str::to_owned).collect()
 }
 
+/// The comparison states what only other drivers have.
+#[test]
+fn create_volume_rejects_every_parameter_and_filesystem_that_only_others_have() {
+    let rejection = |key: &str, value: &str| {
+        let class = HashMap::from([(key.to_owned(), value.to_owned())]);
+        Class::read(&class).err().map(|error| error.to_string())
+    };
+    let page = read("docs/explanation/comparison.md");
+    let (_, section) = page.split_once("## What others have and this driver does not").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| "));
+    let features = rows.filter_map(|row| row.split(" | ").next());
+    let names: Vec<_> = features.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert!(names.len() > 10, "{names:?}");
+    report(names.into_iter().filter_map(|name| {
+        let unknown = rejection(name, "1").is_some_and(|error| error.contains("unknown parameter"));
+        (!unknown || rejection("fsType", name).is_none()).then(|| format!("{name} exists in this driver"))
+    }));
+}
+
 #[test]
 fn every_category_and_filesystem_is_in_the_storage_class_reference() {
     let page = page("docs/reference/storage-class.md");

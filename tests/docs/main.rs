@@ -15,6 +15,7 @@ mod guides;
 mod metrics;
 mod named;
 mod page;
+mod pictures;
 mod play;
 mod policies;
 mod script;
