@@ -256,7 +256,7 @@ failures! {
         "the account may not use this feature or region",
         "ask the vendor to enable it for the account";
     NoCredentials "NO_CREDENTIALS" Unauthenticated [NoCredentials]
-        "no access key, an incomplete one, or no credentials from the role",
+        "no access key, an incomplete or malformed one, or no credentials from the role",
         "check the source in the message";
 
     // Invalid requests.
