@@ -86,7 +86,7 @@ async fn all_addresses_are_served_on_machines_with_ipv4_ipv6_or_both() {
             socket.display()
         );
         std::fs::write(&script, text).unwrap();
-        let responses = sh(&format!("timeout 60 unshare --net sh {} 2>&1", script.display())).await;
+        let responses = sh(&format!("timeout 60 unshare --net sh {}", script.display())).await;
         assert!(
             responses.ends_with(served),
             "{address} with {machine:?} {wrapper}: {responses}"

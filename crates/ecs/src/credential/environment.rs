@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{CredentialError, CredentialProvider, Credentials, from_parts, key};
+use super::{CredentialError, CredentialProvider, Credentials, from_parts};
 
 /// Access key ID, secret and token.
 const NAMES: [[&str; 3]; 2] = [
@@ -31,7 +31,7 @@ impl Environment {
     /// Reads the variables with the given lookup. A blank variable counts as unset.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let variables = NAMES.into_iter().flatten().filter_map(|name| {
-            let value = lookup(name).filter(|value| !key::is_blank(value))?;
+            let value = lookup(name).filter(|value| !value.trim().is_empty())?;
             Some((name, SecretString::from(value)))
         });
         Self {

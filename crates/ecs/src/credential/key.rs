@@ -8,16 +8,7 @@ pub(super) const ID: &str = "-_.";
 /// Besides letters and digits: a secret or a token, which can be Base64.
 pub(super) const SECRET: &str = "-_.+/=";
 
-/// Line ends, blanks and byte-order marks are not part of a key that they surround.
-fn is_padding(c: char) -> bool {
-    c.is_whitespace() || c == '\u{feff}'
-}
-
-pub(super) fn is_blank(text: &str) -> bool {
-    text.chars().all(is_padding)
-}
-
-/// The key `name` in `place`, without padding; none if it is blank.
+/// The key `name` in `place`, without line ends, blanks and byte-order marks around it; none if it is empty.
 ///
 /// # Errors
 /// It has a character other than ASCII letters, digits and `punctuation`.
@@ -41,6 +32,7 @@ pub(super) fn parse(
             at + 1
         ))
     })?;
+    let is_padding = |c: char| c.is_whitespace() || c == '\u{feff}';
     let key = text.trim_matches(is_padding);
     if let Some(index) = key.find(|c: char| !c.is_ascii_alphanumeric() && !punctuation.contains(c)) {
         let before = &text[..text.len() - text.trim_start_matches(is_padding).len() + index];

@@ -81,7 +81,7 @@ mod tests {
         std::fs::write(&file, content).unwrap();
         let clock = ServerClock::new(Arc::new(SystemClock));
         // An unused port: no call is made.
-        let sts = Sts::new("http://127.0.0.1:9", Scheme::V1, clock).unwrap();
+        let sts = Sts::new("http://127.0.0.1:9".parse().unwrap(), Scheme::V1, clock).unwrap();
         let session = RoleSession {
             role_arn: "acs:ram::1:role/r".to_owned(),
             name: "test".to_owned(),
