@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ecs::credential::CredentialProvider;
 use ecs::endpoint::Network;
 use ecs::metadata::Metadata;
+use ecs::server::Server;
 use ecs::sign::Scheme;
 use ecs::{Client, ServerClock, Settings, endpoint};
 
@@ -26,6 +27,7 @@ pub(crate) fn client(cloud: cli::CloudArgs, metadata: Metadata, region: &RegionI
         );
     }
     let endpoint = given.unwrap_or_else(|| endpoint::ecs_url(region, network));
+    let server = endpoint.parse::<Server>()?.with_trust(cloud.ca_bundle.clone());
     let scheme = cloud.signature;
     let limits = cloud.limits()?;
     let clock = ServerClock::new(Arc::new(SystemClock));
@@ -39,7 +41,7 @@ pub(crate) fn client(cloud: cli::CloudArgs, metadata: Metadata, region: &RegionI
             tracing::warn!("no credentials, every cloud call will fail: {}", error_chain(&error));
         }
     });
-    let client = connect(&endpoint, region, scheme, provider, clock)?;
+    let client = connect(server, region, scheme, provider, clock)?;
     client.ecs.rate_limiter().configure(limits);
     Ok(client)
 }
@@ -51,18 +53,18 @@ pub(crate) fn fake_client(fake: &fake_ecs::Cloud, region: &RegionId, scheme: Sch
     let endpoint = anyhow::Context::context(fake.endpoint(), "the fake cloud serves no HTTP")?;
     let credentials = Arc::new(ecs::credential::Credentials::new(id, secret));
     let clock = ServerClock::new(Arc::new(SystemClock));
-    connect(endpoint, region, scheme, credentials, clock)
+    connect(endpoint.parse()?, region, scheme, credentials, clock)
 }
 
 fn connect(
-    endpoint: &str,
+    server: Server,
     region: &RegionId,
     scheme: Scheme,
     credentials: Arc<dyn CredentialProvider>,
     clock: ServerClock,
 ) -> anyhow::Result<CloudClient> {
     let client = Client::new(Settings {
-        server: endpoint.parse()?,
+        server,
         region: region.clone(),
         scheme,
         credentials: Arc::clone(&credentials),

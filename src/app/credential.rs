@@ -8,6 +8,7 @@ use ecs::credential::{
     AssumedRole, Cache, CredentialProvider, Directory, Environment, InstanceRole, OidcRole, RoleSession, Sts,
 };
 use ecs::metadata::Metadata;
+use ecs::server::Server;
 use ecs::{ServerClock, endpoint};
 
 use crate::cli::{self, InvalidSettings, Selection, is_on};
@@ -51,7 +52,10 @@ pub(crate) fn select(
     let sts = || {
         let default = || endpoint::sts_url(region, cloud.network);
         let sts_endpoint = flags.sts_endpoint.clone().unwrap_or_else(default);
-        let sts = Sts::new(&sts_endpoint, cloud.signature, clock.clone());
+        let server = sts_endpoint
+            .parse::<Server>()
+            .map(|server| server.with_trust(cloud.ca_bundle.clone()));
+        let sts = server.and_then(|server| Sts::new(server, cloud.signature, clock.clone()));
         sts.map(Arc::new).context("cannot call the Security Token Service")
     };
     let name = flags.role_session_name;

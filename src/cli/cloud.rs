@@ -1,6 +1,7 @@
 //! Flags of the cloud client.
 
 use clap::Args;
+use ecs::Trust;
 use ecs::endpoint::Network;
 use ecs::rate_limit::{ConfiguredLimit, ConfiguredLimits};
 use ecs::sign::Scheme;
@@ -17,6 +18,12 @@ pub struct CloudArgs {
     /// Network through which the API endpoint of the region is reached, unless --ecs-endpoint is set.
     #[arg(long, env = "DISKPLUGIN_NETWORK", value_enum, default_value_t)]
     pub network: Network,
+
+    /// PEM file of authorities whose certificates are trusted in addition to those of the system: for the ECS API, the
+    /// Security Token Service and an HTTPS proxy. A replaced file is used by the next connections.
+    #[arg(long, env = "DISKPLUGIN_CA_BUNDLE", value_name = "FILE",
+          value_parser = |file: &str| Trust::new(Some(file.into())))]
+    pub ca_bundle: Option<Trust>,
 
     /// Signature version of cloud requests.
     #[arg(long, env = "DISKPLUGIN_SIGNATURE", value_enum, default_value_t)]

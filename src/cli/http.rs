@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub struct HttpArgs {
-    /// Address and port for /healthz, /readyz, /metrics and /debug/volumes over HTTP, such as 0.0.0.0:9808.
-    /// Default: not served.
+    /// Address and port for /healthz, /readyz, /metrics and /debug/volumes over HTTP, such as [::]:9808 for every
+    /// address: of IPv6 and IPv4, or of IPv4 only on a machine without IPv6. Default: not served.
     #[arg(long, env = "DISKPLUGIN_HTTP_ADDRESS", value_parser = address)]
     pub http_address: Option<SocketAddr>,
 
@@ -49,6 +49,6 @@ pub enum HttpAuthorization {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let allowed = "allowed: ADDRESS:PORT, such as 0.0.0.0:9808 or [::]:9808 for all addresses";
+    let allowed = "allowed: ADDRESS:PORT, such as [::]:9808 for every address or 0.0.0.0:9808 for those of IPv4";
     text.parse().map_err(|_| allowed.to_owned())
 }

@@ -21,6 +21,7 @@ pub(crate) use self::disk_state::CloudDisks;
 pub(crate) use self::pages::{Page, Site};
 pub(crate) use self::tls::Tls;
 use crate::base::Deadline;
+use crate::linux::listen;
 
 mod access;
 mod connections;
@@ -52,7 +53,7 @@ pub(crate) struct Port {
 
 /// Binds the address of `--http-address`.
 pub(crate) async fn bind(address: SocketAddr, tls: Option<Tls>) -> anyhow::Result<Port> {
-    let listener = TcpListener::bind(address).await.with_context(|| {
+    let listener = listen(address).await.with_context(|| {
         format!(
             "cannot listen on --http-address {address}; with hostNetwork the port must be free on the whole machine: \
              choose another port"

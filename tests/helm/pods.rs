@@ -1,6 +1,7 @@
 //! Pods: least privilege, images, probes.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -218,4 +219,36 @@ fn probes_use_declared_ports() {
             .map(|port| format!("{}: {port}", container.at()))
             .collect::<Vec<_>>()
     }));
+}
+
+/// The lists of names and paths that additions of the user may not use, at the beginning of a template, are complete.
+#[test]
+fn the_chart_reserves_every_volume_mount_and_variable_of_its_own() {
+    let extra = ["certificates", "/etc/ssl/certs", "settings", "/etc/example"];
+    let kubelet = ["/data/kubelet", "/var/lib/kubelet"];
+    for (file, kind) in [("controller", "Deployment"), ("node", "DaemonSet")] {
+        let template = read(format!("deploy/helm/diskplugin/templates/{file}.yaml"));
+        let (head, _) = template.split_once("apiVersion:").unwrap();
+        let reserved: Vec<&str> = head.split('"').skip(1).step_by(2).chain(extra).chain(kubelet).collect();
+        let is_reserved = |name: &str| reserved.iter().any(|known| Path::new(name).starts_with(known));
+        let objects = all();
+        let pods = objects.iter().filter(|object| object.kind == kind);
+        report(pods.flat_map(|object| {
+            let volumes = list(object.pod().unwrap(), "/volumes").into_iter();
+            let mut own: Vec<&str> = volumes.map(|volume| text(volume, "/name")).collect();
+            let containers = object.containers().into_iter();
+            for container in containers.filter(|one| ["diskplugin", "doctor"].contains(&one.name)) {
+                let mounts = list(container.body, "/volumeMounts").into_iter();
+                own.extend(mounts.map(|mount| text(mount, "/mountPath")));
+                let variables = list(container.body, "/env")
+                    .into_iter()
+                    .filter(|one| one.get("valueFrom").is_some());
+                own.extend(variables.map(|variable| text(variable, "/name")));
+            }
+            own.retain(|name| !is_reserved(name));
+            own.into_iter()
+                .map(|name| format!("{}: {name}", object.at()))
+                .collect::<Vec<_>>()
+        }));
+    }
 }

@@ -153,6 +153,7 @@ fn schema_rejects_unknown_keys_except_in_maps_of_the_user() {
         "allowedTopologies",
         "authorization",
         "extraEgress",
+        "extraVolumes",
         "global",
         "metricsFrom",
         "tlsConfig",

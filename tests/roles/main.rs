@@ -36,4 +36,5 @@ mod startup;
 mod status_page;
 mod text;
 mod timeline;
+mod tls;
 mod traces;

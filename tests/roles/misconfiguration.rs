@@ -12,7 +12,7 @@ use crate::common::csi::{create, endpoint, volume, within};
 use crate::common::fake::{Fake, KEY, SECRET};
 use crate::common::process::diskplugin;
 use crate::running::{HTTP, Running};
-use crate::text::assert_has;
+use crate::text::{assert_has, assert_lacks};
 
 fn responds(status: u16, code: &str) -> Value {
     let fault = json!({"action": "*", "times": 1000, "kind": {"code": {"status": status, "code": code}}});
@@ -111,19 +111,40 @@ async fn refused(channel: &Channel) -> Status {
 }
 
 #[tokio::test]
-async fn a_missing_or_incomplete_secret_is_named_and_used_once_complete() {
+async fn a_missing_incomplete_or_malformed_secret_is_named_and_used_once_complete() {
     let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
     let secret = dir.path().join("secret");
     let flag = format!("--credentials-dir={}", secret.display());
     let flags = [HTTP, "--credentials=directory", &flag];
     let controller = Running::of(|socket| fake.controller(socket).args(flags)).await;
-    for (is_made, missing) in [
-        (false, "has neither access-key-id and access-key-secret"),
-        (true, "has access-key-id but not access-key-secret"),
+    let write = |file: &str, content: &str| std::fs::write(secret.join(file), content).unwrap();
+    let hidden = format!("{SECRET}\u{200b}");
+    for (file, content, missing) in [
+        (None, "", "has neither access-key-id and access-key-secret"),
+        (
+            Some("access-key-id"),
+            KEY,
+            "has access-key-id, but access-key-secret is missing or empty",
+        ),
+        (
+            Some("access-key-secret"),
+            "\u{feff} \r\n",
+            "but access-key-secret is missing or empty",
+        ),
+        (
+            Some("access-key-secret"),
+            &hidden,
+            "access-key-secret in the Secret directory",
+        ),
+        (
+            None,
+            "",
+            "has U+200B at position 18; allowed are ASCII letters, digits and -_.+/=",
+        ),
     ] {
-        if is_made {
-            std::fs::create_dir(&secret).unwrap();
-            std::fs::write(secret.join("access-key-id"), KEY).unwrap();
+        if let Some(file) = file {
+            std::fs::create_dir_all(&secret).unwrap();
+            write(file, content);
         }
         let refused = refused(&controller.channel).await;
         assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
@@ -131,9 +152,16 @@ async fn a_missing_or_incomplete_secret_is_named_and_used_once_complete() {
         assert_eq!(ready.is_ok("credentials"), Some(false), "{ready:?}");
         for text in [refused.message(), &ready.text, &controller.process.stderr()] {
             assert_has(text, &[missing, secret.to_str().unwrap()]);
+            assert_lacks(text, &[SECRET]);
         }
     }
-    std::fs::write(secret.join("access-key-secret"), SECRET).unwrap();
+    assert_eq!(
+        fake.count("DescribeDisks").await,
+        0,
+        "the cloud was called with such a key"
+    );
+    write("access-key-id", &format!("\u{feff}{KEY}\r\n"));
+    write("access-key-secret", &format!("\u{feff}{SECRET} \n"));
     create(&controller.channel, "pvc-1").await.unwrap();
     assert_eq!(controller.get("/readyz").await.status, 200);
 }

@@ -12,7 +12,8 @@ use super::error::{Condition, Error};
 use crate::base::{error_chain, lock};
 
 /// Advice for operators if the cloud does not respond.
-pub const CONNECTIVITY_ADVICE: &str = "check the network path to the cloud API: DNS, proxy, NetworkPolicy, endpoint";
+pub const CONNECTIVITY_ADVICE: &str = "check the certificate if the error names one, otherwise the network path to the \
+                                       cloud API: DNS, proxy, NetworkPolicy, endpoint";
 
 /// A request that is canceled after so long counts as failed; an earlier cancellation has other reasons. An outage of
 /// so long is logged: the calls that wait for its end log only when they end.

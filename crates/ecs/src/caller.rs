@@ -12,6 +12,7 @@ use super::request_secrets::RequestSecrets;
 use super::server::Server;
 use super::server_clock::ServerClock;
 use super::sign::{API_VERSION, Scheme, UnsignedRequest};
+use super::tls;
 use super::transport::Transport;
 use super::wire::params::Params;
 use crate::base::{Deadline, lock};
@@ -144,7 +145,8 @@ impl Caller {
 /// The error of a call that could not be signed and was not sent.
 fn no_credentials(action: &'static str, error: CredentialError) -> Error {
     let failed = if error.is_transient() {
-        Error::new(Kind::Unreachable, action).with_message("no valid credentials are available at the moment")
+        let condition = tls::rejection(&error).unwrap_or(Condition::Unreachable);
+        Error::of(condition, action).with_message("no valid credentials are available at the moment")
     } else {
         Error::new(Kind::Credentials, action)
     };

@@ -31,9 +31,13 @@ struct Inner {
 impl Error {
     /// An error without a response of the cloud.
     pub fn new(kind: Kind, action: &'static str) -> Self {
+        Self::of(kind.condition(), action)
+    }
+
+    pub(super) fn of(condition: Condition, action: &'static str) -> Self {
         Self(Box::new(Inner {
-            kind,
-            condition: kind.condition(),
+            kind: condition.kind(),
+            condition,
             action,
             code: None,
             status: None,
@@ -49,9 +53,7 @@ impl Error {
 
     /// An error response of the cloud. The code is classified only here.
     pub fn from_response(action: &'static str, status: u16, code: &str) -> Self {
-        let condition = code::condition(action, status, code);
-        let mut error = Self::new(condition.kind(), action);
-        error.0.condition = condition;
+        let mut error = Self::of(code::condition(action, status, code), action);
         error.0.status = Some(status);
         error.0.code = (!code.is_empty()).then(|| code.to_owned());
         error

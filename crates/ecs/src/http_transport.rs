@@ -9,6 +9,7 @@ use reqwest::redirect::Policy;
 use tokio_util::bytes::Bytes;
 
 use super::server::{BuildError, Server};
+use super::tls::{RejectedCertificate, Trust};
 use super::transport::{Action, Lost, Transport};
 use crate::base::Deadline;
 
@@ -29,21 +30,15 @@ impl HttpTransport {
     /// # Errors
     /// If the root certificates cannot be read.
     pub(super) fn new(server: &Server) -> Result<Self, BuildError> {
+        let trust = match (&server.trust, server.url.scheme()) {
+            // HTTP verifies nothing, and reading all root certificates is a third of the start-up time.
+            (_, "http") => None,
+            (Some(trust), _) => Some(trust.clone()),
+            (None, _) => Some(Trust::new(None).map_err(|error| BuildError::Client(error.into()))?),
+        };
         Ok(Self {
-            writes: client(server)?,
-            reads: client(server)?,
-        })
-    }
-
-    /// The same for few requests, over shared connections.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub(super) fn shared(server: &Server) -> Result<Self, BuildError> {
-        let client = client(server)?;
-        Ok(Self {
-            writes: client.clone(),
-            reads: client,
+            writes: client(server, trust.as_ref())?,
+            reads: client(server, trust.as_ref())?,
         })
     }
 }
@@ -68,7 +63,7 @@ impl Transport for HttpTransport {
     }
 }
 
-fn client(server: &Server) -> Result<Client, BuildError> {
+fn client(server: &Server, trust: Option<&Trust>) -> Result<Client, BuildError> {
     let mut http = Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         // A signature must not be sent to another host.
@@ -78,10 +73,10 @@ fn client(server: &Server) -> Result<Client, BuildError> {
     if let Some("localhost" | "127.0.0.1" | "[::1]") = server.url.host_str() {
         http = http.no_proxy();
     }
-    if server.url.scheme() == "http" {
-        // HTTP verifies nothing, and reading all root certificates is a third of the start-up time.
-        http = http.tls_certs_only([]);
-    }
+    http = match trust {
+        Some(trust) => http.tls_backend_preconfigured(trust.0.clone()),
+        None => http.tls_certs_only([]),
+    };
     http.build().map_err(|error| BuildError::Client(error.into()))
 }
 
@@ -89,6 +84,9 @@ fn lost(error: reqwest::Error, status: Option<u16>) -> Lost {
     Lost {
         was_sent: !error.is_connect(),
         status,
-        source: error.without_url().into(),
+        source: match RejectedCertificate::cause(&error) {
+            Some(rejected) => rejected.clone().into(),
+            None => error.without_url().into(),
+        },
     }
 }

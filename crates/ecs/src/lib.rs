@@ -20,6 +20,7 @@ pub mod retry;
 pub mod server;
 mod server_clock;
 pub mod sign;
+pub mod tls;
 pub mod transport;
 pub mod wire;
 
@@ -35,5 +36,6 @@ pub use caller::Settings;
 pub use client::Client;
 pub use error::{Condition, Error, Kind};
 pub use server_clock::ServerClock;
+pub use tls::Trust;
 
 pub type Result<T> = std::result::Result<T, Error>;

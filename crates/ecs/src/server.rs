@@ -6,9 +6,10 @@ use http::{Request, Uri};
 use tokio_util::bytes::Bytes;
 use url::Url;
 
-use super::error::{Error, Kind};
+use super::error::{Condition, Error};
 use super::response::Response;
 use super::sign::SignedRequest;
+use super::tls::{self, Trust};
 use super::transport::{Action, Lost, Transport};
 use crate::base::{Deadline, without_user_info};
 
@@ -30,6 +31,8 @@ pub struct Server {
     pub(super) url: Url,
     /// The value of the `Host` header, which the V3 signature covers.
     pub(super) host: String,
+    /// None is that of the system.
+    pub(super) trust: Option<Trust>,
 }
 
 impl FromStr for Server {
@@ -51,11 +54,16 @@ impl FromStr for Server {
         url.set_path("/");
         // A URL can have characters in its host that no request can have.
         url.as_str().parse::<Uri>().map_err(|_| invalid())?;
-        Ok(Self { url, host })
+        let trust = None;
+        Ok(Self { url, host, trust })
     }
 }
 
 impl Server {
+    pub fn with_trust(self, trust: Option<Trust>) -> Self {
+        Self { trust, ..self }
+    }
+
     /// Sends a signed request and reads the complete response.
     pub(super) async fn post(
         &self,
@@ -80,13 +88,13 @@ impl Server {
 
     /// The error of a lost response. It contains only the host, because the URL contains key id and signature.
     fn lost(&self, action: &'static str, lost: Lost) -> Error {
-        let kind = if lost.was_sent {
-            Kind::Ambiguous
-        } else {
-            Kind::Unreachable
+        let condition = match tls::rejection(&*lost.source) {
+            Some(condition) => condition,
+            None if lost.was_sent => Condition::Ambiguous,
+            None => Condition::Unreachable,
         };
         let scheme = self.url.scheme();
-        let error = Error::new(kind, action)
+        let error = Error::of(condition, action)
             .with_message(format!("no response from {scheme}://{}", self.host))
             .with_source(lost.source);
         match lost.status {

@@ -13,6 +13,12 @@ impl From<&ecs::Error> for Failure {
     }
 }
 
+impl From<&ecs::credential::CredentialError> for Failure {
+    fn from(error: &ecs::credential::CredentialError) -> Self {
+        ecs::tls::rejection(error).map_or(Self::NoCredentials, Self::from)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -176,6 +176,12 @@ failures! {
     CloudUnreachable "CLOUD_UNREACHABLE" Unavailable [Unreachable]
         "no connection to the cloud",
         "check --region and --ecs-endpoint, which determine the address, and the network of the controller: DNS, proxy, NetworkPolicy";
+    TlsUntrusted "TLS_UNTRUSTED" Unavailable [TlsUntrusted]
+        "the certificate of the cloud's endpoint or of the proxy is issued by an authority that is not trusted",
+        "if the issuer in the message belongs to your company or cloud, set --ca-bundle (`controller.caBundle` of the chart) to its certificate; otherwise check --ecs-endpoint, --sts-endpoint and what intercepts the connection";
+    TlsCertificateInvalid "TLS_CERTIFICATE_INVALID" Unavailable [TlsInvalid]
+        "the certificate of the cloud's endpoint or of the proxy has expired, is not valid yet, or is not valid for the host",
+        "renew or replace the certificate of the host in the message; if it is valid, correct --ecs-endpoint, --sts-endpoint or the proxy, or the clock of the controller's machine";
     OutcomeUnknown "OUTCOME_UNKNOWN" Unavailable [Ambiguous NonceUsed]
         "the operation may have succeeded: the response was lost, or the cloud failed",
         "the caller retries automatically; if the error persists, check the network of the controller, and send the RequestId to the vendor's support";
@@ -256,7 +262,7 @@ failures! {
         "the account may not use this feature or region",
         "ask the vendor to enable it for the account";
     NoCredentials "NO_CREDENTIALS" Unauthenticated [NoCredentials]
-        "no access key, an incomplete one, or no credentials from the role",
+        "no access key, an incomplete or malformed one, or no credentials from the role",
         "check the source in the message";
 
     // Invalid requests.

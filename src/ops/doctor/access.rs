@@ -9,7 +9,7 @@ use super::{cloud, proxy};
 use crate::base::{Deadline, error_chain};
 use crate::cli::{CloudArgs, LocationArgs};
 use crate::disk::PermissionProbe;
-use crate::model::RegionId;
+use crate::model::{Failure, RegionId};
 use crate::ops::Connect;
 
 /// How long an unresponsive metadata service is waited for.
@@ -28,7 +28,7 @@ pub(super) async fn check(location: &LocationArgs, args: CloudArgs, connect: Con
     let client = match connect(args, metadata, &region) {
         Ok(client) => client,
         Err(error) => {
-            found.extend(no_credentials(error_chain(error.as_ref())));
+            found.extend(no_credentials(error_chain(error.as_ref()), Failure::NoCredentials));
             return Ok(found);
         }
     };
@@ -39,7 +39,7 @@ pub(super) async fn check(location: &LocationArgs, args: CloudArgs, connect: Con
             found.push(Check::ok("cloud/credentials", text));
         }
         Err(error) => {
-            found.extend(no_credentials(error_chain(&error)));
+            found.extend(no_credentials(error_chain(&error), Failure::from(&error)));
             return Ok(found);
         }
     }
@@ -50,8 +50,11 @@ pub(super) async fn check(location: &LocationArgs, args: CloudArgs, connect: Con
     Ok(found)
 }
 
-fn no_credentials(reason: String) -> [Check; 2] {
-    let advice = "docs/guides/credentials.md describes the sources";
+fn no_credentials(reason: String, failure: Failure) -> [Check; 2] {
+    let advice = match failure {
+        Failure::NoCredentials => "docs/guides/credentials.md describes the sources".to_owned(),
+        failure => cloud::advice(failure),
+    };
     [
         Check::failed("cloud/credentials", reason, advice),
         Check::skipped("cloud/api", "no credentials are available"),

@@ -8,7 +8,7 @@ use super::check::{Check, Status, first};
 use crate::base::clock::describe_difference;
 use crate::base::{Deadline, error_chain};
 use crate::disk::{Access, ActionAccess, PermissionProbe};
-use crate::model::{DiskId, ZoneId, ZoneStock};
+use crate::model::{DiskId, Failure, ZoneId, ZoneStock};
 
 /// Limit of the first call, with its retries.
 const REACH_TIMEOUT: Duration = Duration::from_secs(15);
@@ -48,11 +48,7 @@ pub(super) async fn check(
             "the API accepts the requests of these credentials",
         )),
         Err(error) => {
-            let advice = format!(
-                "{} (docs/reference/failures.md, {})",
-                error.failure().advice(),
-                error.failure().name()
-            );
+            let advice = advice(error.failure());
             checks.push(Check::failed("cloud/api", error_chain(&error), advice));
             let reason = "the API does not accept requests";
             checks.extend(
@@ -80,6 +76,10 @@ pub(super) async fn check(
         "the ECS API does not describe quotas; CreateVolume reports an exhausted quota of disks, snapshots or calls";
     checks.push(Check::skipped("cloud/quota", reason));
     checks
+}
+
+pub(super) fn advice(failure: Failure) -> String {
+    format!("{} (docs/reference/failures.md, {})", failure.advice(), failure.name())
 }
 
 /// Judges the attached disks of clusters that are deleted with their instances.

@@ -80,7 +80,7 @@ impl Lab {
     }
 
     pub(crate) fn sts(&self, scheme: Scheme) -> Arc<Sts> {
-        Arc::new(Sts::new(self.url(), scheme, self.clock.clone()).unwrap())
+        Arc::new(Sts::new(self.url().parse().unwrap(), scheme, self.clock.clone()).unwrap())
     }
 
     pub(crate) fn oidc(&self) -> Arc<dyn CredentialProvider> {

@@ -19,7 +19,7 @@ use crate::common::process::{Start, diskplugin};
 use crate::common::recording_proxy::RecordingProxy;
 use crate::common::request::{deletion, expansion, new_snapshot, parameters, publication, range, unpublication};
 use crate::running::Running;
-use crate::secrets::hidden::{Hidden, ODD, PLAIN, signatures};
+use crate::secrets::hidden::{Hidden, PLAIN, signatures};
 
 /// Long enough for a successful call.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -145,14 +145,14 @@ async fn against_the_fake(hidden: &Hidden, secret: &str, flags: &[&str]) -> Stri
 
 #[tokio::test]
 async fn successful_and_failing_calls_print_no_secret() {
-    let text = against_the_fake(&ODD, ODD.secret, &["--log-format=text"]);
+    let text = against_the_fake(&PLAIN, PLAIN.secret, &["--log-format=text"]);
     let json = against_the_fake(&PLAIN, PLAIN.secret, &["--log-format=json", "--signature=v3"]);
     tokio::join!(text, json);
 }
 
 #[tokio::test]
 async fn a_rejected_signature_is_not_printed() {
-    let v1 = against_the_fake(&ODD, "another", &["--log-format=json"]);
+    let v1 = against_the_fake(&PLAIN, "another", &["--log-format=json"]);
     let v3 = against_the_fake(&PLAIN, "another", &["--signature=v3"]);
     let (v1, v3) = tokio::join!(v1, v3);
     assert!(v1.contains("SignatureDoesNotMatch") && v3.contains("SignatureDoesNotMatch"));

@@ -59,7 +59,14 @@ async fn roles_and_cached_credentials_print_no_secret() {
     let cache = Cache::new(Arc::new(credentials()), clock());
     prints_no_secret(&cache.provide().await);
     prints_no_secret(&cache);
-    let sts = Arc::new(Sts::new("http://127.0.0.1:9", Scheme::V3, ServerClock::new(clock())).unwrap());
+    let sts = Arc::new(
+        Sts::new(
+            "http://127.0.0.1:9".parse().unwrap(),
+            Scheme::V3,
+            ServerClock::new(clock()),
+        )
+        .unwrap(),
+    );
     let session = || RoleSession {
         role_arn: "acs:ram::1:role/r".to_owned(),
         name: "test".to_owned(),

@@ -11,7 +11,7 @@ pub(crate) struct Hidden {
     pub(crate) marker: &'static str,
 }
 
-/// For signature V1, whose parameters may contain any character.
+/// For output of types that do not check the characters of keys.
 pub(crate) const ODD: Hidden = Hidden {
     key: "LTAI5t+odd/\"key\"=Ω&1",
     secret: "s3cret\\with \"quotes\"+&=%20ß",
@@ -19,11 +19,11 @@ pub(crate) const ODD: Hidden = Hidden {
     marker: "csi-secret-märker-4711",
 };
 
-/// For signature V3, whose headers allow only visible ASCII.
+/// For processes, which accept only these characters in keys.
 pub(crate) const PLAIN: Hidden = Hidden {
-    key: "LTAI5t+plain/\"key\"=&1",
-    secret: "s3cret\\plain \"quotes\"+&=%20",
-    token: "CAIS+plain/with==&\"u\"",
+    key: "LTAI5t.plain-key_1",
+    secret: "s3cret.plain+with/_==",
+    token: "CAIS+plain/with-_==",
     marker: "csi-secret-marker-4712",
 };
 

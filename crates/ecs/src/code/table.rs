@@ -32,6 +32,8 @@ macro_rules! conditions {
 conditions! {
     // The call did not reach the cloud or was not processed.
     Unreachable Unreachable "";
+    TlsUntrusted Unreachable "";
+    TlsInvalid Unreachable "";
     Ambiguous Ambiguous
         "InternalError ServiceUnavailable UnknownError CreateSnapshot.Failed";
     NonceUsed NonceUsed "SignatureNonceUsed";

@@ -54,7 +54,7 @@ impl CredentialProvider for Directory {
                 &place,
                 (id, read(&version, id).await?),
                 (secret, read(&version, secret).await?),
-                read(&version, TOKEN).await?,
+                (TOKEN, read(&version, TOKEN).await?),
             )?;
             if let Some(found) = found {
                 // Files in the directory itself may change at any time.
@@ -63,15 +63,15 @@ impl CredentialProvider for Directory {
             }
         }
         Err(CredentialError::NotConfigured(format!(
-            "{place} has neither access-key-id and access-key-secret nor id and secret"
+            "{place} has neither access-key-id and access-key-secret nor id and secret, or they are empty"
         )))
     }
 }
 
-async fn read(directory: &Path, name: &str) -> Result<Option<String>, CredentialError> {
+async fn read(directory: &Path, name: &str) -> Result<Option<Vec<u8>>, CredentialError> {
     let path = directory.join(name);
-    match tokio::fs::read_to_string(&path).await {
-        Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
+    match tokio::fs::read(&path).await {
+        Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(CredentialError::Unreadable { path, source }),
     }

@@ -28,11 +28,11 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Reads the variables with the given lookup. An empty variable counts as unset.
+    /// Reads the variables with the given lookup. A blank variable counts as unset.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let variables = NAMES.into_iter().flatten().filter_map(|name| {
             let value = lookup(name).filter(|value| !value.trim().is_empty())?;
-            Some((name, SecretString::from(value.trim().to_owned())))
+            Some((name, SecretString::from(value)))
         });
         Self {
             variables: variables.collect(),
@@ -45,8 +45,8 @@ impl Environment {
         keys.any(|name| self.get(name).is_some())
     }
 
-    fn get(&self, name: &str) -> Option<String> {
-        self.variables.get(name).map(|value| value.expose_secret().to_owned())
+    fn get(&self, name: &str) -> Option<Vec<u8>> {
+        self.variables.get(name).map(|value| value.expose_secret().into())
     }
 }
 
@@ -55,9 +55,13 @@ impl CredentialProvider for Environment {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         for [id, secret, own_token] in NAMES {
             // The vendor SDKs' token is also accepted with the project's names, for compatibility.
-            let others = || NAMES.iter().find_map(|[.., token]| self.get(token));
-            let token = self.get(own_token).or_else(others);
-            let found = from_parts("the environment", (id, self.get(id)), (secret, self.get(secret)), token)?;
+            let tokens = [own_token].into_iter().chain(NAMES.map(|[.., token]| token));
+            let token = tokens
+                .into_iter()
+                .find(|name| self.get(name).is_some())
+                .unwrap_or(own_token);
+            let [id, secret, token] = [id, secret, token].map(|name| (name, self.get(name)));
+            let found = from_parts("the environment", id, secret, token)?;
             if let Some(found) = found {
                 return Ok(found);
             }
@@ -101,7 +105,7 @@ mod tests {
         let error = environment(&[("ACCESS_KEY_ID", "k")]).provide().await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the environment has ACCESS_KEY_ID but not ACCESS_KEY_SECRET"
+            "the environment has ACCESS_KEY_ID, but ACCESS_KEY_SECRET is missing or empty"
         );
     }
 

@@ -11,11 +11,20 @@ use crate::metadata::MetadataError;
 pub enum CredentialError {
     #[error("no credentials are configured: {0}")]
     NotConfigured(String),
-    #[error("{place} has {present} but not {absent}")]
+    #[error("{place} has {present}, but {absent} is missing or empty")]
     Incomplete {
         place: String,
         present: String,
         absent: String,
+    },
+    /// A key in a file or variable has a character that no key has.
+    #[error("{name} in {place} has {found}; allowed are ASCII letters, digits and {punctuation}: write it again")]
+    InvalidKey {
+        place: String,
+        name: String,
+        /// The character and its position, without any other part of the key.
+        found: String,
+        punctuation: &'static str,
     },
     #[error("cannot read {}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
@@ -70,6 +79,7 @@ impl CredentialError {
             Self::Shared(error) => error.is_transient(),
             Self::NotConfigured(_)
             | Self::Incomplete { .. }
+            | Self::InvalidKey { .. }
             | Self::Unreadable { .. }
             | Self::InvalidToken { .. }
             | Self::InvalidResponse { .. } => false,

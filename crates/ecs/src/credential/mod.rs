@@ -13,6 +13,7 @@ mod directory;
 mod environment;
 mod error;
 mod instance;
+mod key;
 mod oidc;
 mod sts;
 
@@ -90,22 +91,29 @@ impl CredentialProvider for Credentials {
     }
 }
 
-/// The credentials of an id and a secret, none without both, or an error that names the missing one.
+/// A name, and what was found under it.
+type Part<'a> = (&'a str, Option<Vec<u8>>);
+
+/// The credentials of an id and a secret, none without both, or an error that names the missing or malformed one.
 fn from_parts(
     place: &str,
-    id: (&str, Option<String>),
-    secret: (&str, Option<String>),
-    token: Option<String>,
+    id: Part<'_>,
+    secret: Part<'_>,
+    token: Part<'_>,
 ) -> Result<Option<Credentials>, CredentialError> {
+    let parse = |(name, bytes): &Part<'_>, punctuation| match bytes {
+        Some(bytes) => key::parse(place, name, bytes, punctuation),
+        None => Ok(None),
+    };
     let incomplete = |present: &str, absent: &str| CredentialError::Incomplete {
         place: place.to_owned(),
         present: present.to_owned(),
         absent: absent.to_owned(),
     };
-    match (id.1, secret.1) {
+    match (parse(&id, key::ID)?, parse(&secret, key::SECRET)?) {
         (Some(id), Some(secret)) => {
             let mut credentials = Credentials::new(id, secret).with_origin(place);
-            credentials.security_token = token.map(Into::into);
+            credentials.security_token = parse(&token, key::SECRET)?.map(Into::into);
             Ok(Some(credentials))
         }
         (None, None) => Ok(None),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use secrecy::SecretString;
 
-use super::{CredentialError, CredentialProvider, Credentials, RoleSession, Sts};
+use super::{CredentialError, CredentialProvider, Credentials, RoleSession, Sts, key};
 
 /// The maximum length that the service accepts.
 const MAX_TOKEN_LENGTH: usize = 20_000;
@@ -41,22 +41,20 @@ impl OidcRole {
             path: path.clone(),
             why,
         };
-        let text = tokio::fs::read_to_string(&path).await;
-        let text = text.map_err(|source| CredentialError::Unreadable {
+        let bytes = tokio::fs::read(&path).await;
+        let bytes = bytes.map_err(|source| CredentialError::Unreadable {
             path: path.clone(),
             source,
         })?;
-        let token = text.trim();
-        if token.is_empty() {
-            return Err(invalid("it is empty"));
-        }
+        let token = key::parse(&path.display().to_string(), "the OIDC token", &bytes, key::SECRET)?;
+        let token = token.ok_or_else(|| invalid("it is empty"))?;
         if token.len() > MAX_TOKEN_LENGTH {
             return Err(invalid("it is longer than 20000 bytes"));
         }
         if token.split('.').count() != 3 {
             return Err(invalid("a token has three parts, separated by dots"));
         }
-        Ok(SecretString::from(token.to_owned()))
+        Ok(SecretString::from(token))
     }
 }
 
@@ -83,7 +81,7 @@ mod tests {
         std::fs::write(&file, content).unwrap();
         let clock = ServerClock::new(Arc::new(SystemClock));
         // An unused port: no call is made.
-        let sts = Sts::new("http://127.0.0.1:9", Scheme::V1, clock).unwrap();
+        let sts = Sts::new("http://127.0.0.1:9".parse().unwrap(), Scheme::V1, clock).unwrap();
         let session = RoleSession {
             role_arn: "acs:ram::1:role/r".to_owned(),
             name: "test".to_owned(),
@@ -97,6 +95,11 @@ mod tests {
     #[tokio::test]
     async fn an_invalid_token_file_is_reported_without_its_content() {
         assert!(error(" \n").await.ends_with("it is empty"));
+        let text = error("hunter2.\u{200b}.x").await;
+        assert!(
+            text.contains("U+200B at position 9") && !text.contains("hunter"),
+            "{text}"
+        );
         let text = error("hunter2.hunter3").await;
         assert!(text.contains("three parts") && !text.contains("hunter"));
         assert!(error(&"x".repeat(20_001)).await.contains("longer"));

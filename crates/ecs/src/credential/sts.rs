@@ -80,10 +80,9 @@ impl StsCredentials {
 }
 
 impl Sts {
-    pub fn new(endpoint: &str, scheme: Scheme, clock: ServerClock) -> Result<Self, BuildError> {
-        let server: Server = endpoint.parse()?;
+    pub fn new(server: Server, scheme: Scheme, clock: ServerClock) -> Result<Self, BuildError> {
         Ok(Self {
-            http: HttpTransport::shared(&server)?,
+            http: HttpTransport::new(&server)?,
             server,
             scheme,
             clock,

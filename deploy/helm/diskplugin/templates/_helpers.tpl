@@ -125,6 +125,12 @@ true
 {{- else if not (or $secret.name $secret.accessKeySecret) -}}
 {{- fail "credentials.secret.accessKeySecret must be set with credentials.secret.accessKeyId" -}}
 {{- end -}}
+{{- /* As the driver reads them. The schema would print the value. */}}
+{{- range $key, $punctuation := dict "accessKeyId" "-_." "accessKeySecret" "-_.+/=" "securityToken" "-_.+/=" -}}
+{{- if not (regexMatch (printf "^[\\s\\pZ\\x{FEFF}]*[A-Za-z0-9%s]*[\\s\\pZ\\x{FEFF}]*$" $punctuation) (index $secret $key)) -}}
+{{- fail (printf "credentials.secret.%s has a character that no key has; allowed are ASCII letters, digits and %s" $key $punctuation) -}}
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* "true" if snapshots are enabled, otherwise empty. */}}
