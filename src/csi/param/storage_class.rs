@@ -1,3 +1,4 @@
+use super::template;
 use super::value::{
     self, Entry, Map, Result, SIDECARS, boolean, conflict, entries, identifier, iops, list, parse, tags,
 };
@@ -45,12 +46,13 @@ impl Class {
             },
             ..Self::default()
         };
-        let (entries, single) = entries("parameter", parameters, TAGS)?;
+        let (entries, mut single) = entries("parameter", parameters, TAGS)?;
         let has_type = entries.iter().any(|entry| entry.name == "type");
         for entry in entries {
             class.set(entry)?;
         }
         class.check_compatibility(has_type)?;
+        template::expand(template::single("parameter"), &mut single, None)?;
         override_tags(&mut class.disk.tags, single);
         class.change(change);
         class.check_compatibility(true)?;
@@ -72,7 +74,10 @@ impl Class {
             "burstingenabled" => self.disk.bursting = boolean(field, value)?,
             "multiattach" => self.disk.multi_attach = boolean(field, value)?,
             "resourcegroupid" => self.disk.resource_group = identifier(field, value)?,
-            "disktags" => self.disk.tags = tags(field, value)?,
+            "disktags" => {
+                self.disk.tags = tags(field, value)?;
+                template::expand(|_| field.to_owned(), &mut self.disk.tags, None)?;
+            }
             "zoneid" => self.zones = list(field, value, "a comma-separated list of zone IDs")?,
             "regionid" => self.region = Some(parse(field, value, "a region ID")?),
             "fstype" => self.fs_type = Some(filesystem(entry.field, value)?),
@@ -146,6 +151,12 @@ impl Class {
                 &format!("requires cloud_essd or cloud_auto, but \"type\" contains {category}; remove it"),
             )),
         }
+    }
+
+    /// Replaces the names of claim and volume in the tags, also in those of a VolumeAttributesClass.
+    pub fn expand_tags(&mut self, parameters: &Map) -> Result<()> {
+        let from = Some((parameters, "csi-provisioner with --extra-create-metadata"));
+        template::expand(template::single("parameter"), &mut self.disk.tags, from)
     }
 
     pub fn check_mkfs_options(&self, filesystem: Filesystem) -> Result<()> {
