@@ -47,7 +47,7 @@ fn an_unknown_key_is_rejected_with_the_allowed_keys() {
         read(&[("fsTyp", "ext4")]).unwrap_err(),
         "unknown parameter \"fsTyp\" with value \"ext4\"; allowed: type, zoneId, regionId, \
          performanceLevel, provisionedIops, burstingEnabled, multiAttach, resourceGroupId, diskTags, \
-         diskTags/<key>, fsType, readOnly, encrypted, kmsKeyId, fsck, discard, projectQuota, \
+         diskTags/<key>, volumeDeleteSnapshotRetentionDays, fsType, readOnly, encrypted, kmsKeyId, fsck, discard, projectQuota, \
          blockSize, inodeSize, bytesPerInode, label, mkfsOptions, sysConfig, partition and csi.storage.k8s.io/*"
     );
     assert!(read(&[("csi.storage.k8s.io/pvc/name", "data")]).is_ok());
