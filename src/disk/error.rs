@@ -46,6 +46,8 @@ pub enum Error {
         .source.failure().advice()
     )]
     CreationUnresolved { name: String, source: Box<Self> },
+    #[error("disk {disk} is not deleted: a snapshot is requested before its deletion, and is not complete")]
+    NotDeleted { disk: DiskId, source: Box<Self> },
     /// A failure that callers do not distinguish further.
     #[error("{text}")]
     Rejected {
@@ -71,6 +73,7 @@ impl Error {
             Self::AttachLimitExceeded { .. } => Failure::AttachLimitExceeded,
             Self::NeverAttached { .. } => Failure::NeverAttached,
             Self::CreationUnresolved { .. } => Failure::CreationUnresolved,
+            Self::NotDeleted { source, .. } => source.failure(),
             Self::Rejected { failure, .. } => *failure,
             Self::Wait { source, .. } => match source {
                 WaitError::Deadline { .. } | WaitError::Overdue { .. } => Failure::TimedOut,

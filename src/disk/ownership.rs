@@ -21,11 +21,12 @@ pub(super) fn display_name(name: &str) -> String {
     shown
 }
 
-/// The key of a creation, derived from the tags of the resource: a snapshot and the temporary snapshot of a clone can
-/// have the same name. CSI names have no control characters.
+/// The key of a creation, derived from the tags of the resource: snapshots of different purposes can have the same
+/// name. CSI names have no control characters.
 pub(super) fn creation_key(tags: &Tags) -> Option<String> {
-    let clone = tags.get(tag::CLONE_FOR).map(|name| format!("\0{name}"));
-    clone.or_else(|| tags.get(tag::CSI_NAME).cloned())
+    let of = |key, prefix| tags.get(key).map(|name| format!("{prefix}{name}"));
+    let special = of(tag::CLONE_FOR, "\0").or_else(|| of(tag::DELETION_OF, "\u{1}"));
+    special.or_else(|| tags.get(tag::CSI_NAME).cloned())
 }
 
 /// The cluster that owns the created resources, identified by a tag.
@@ -46,9 +47,13 @@ impl Owner {
     }
 
     pub(super) fn clone_tags(&self, volume: &str) -> Tags {
+        self.purpose_tags(tag::CLONE, tag::CLONE_FOR, volume)
+    }
+
+    pub(super) fn purpose_tags(&self, purpose: &str, key: &str, name: &str) -> Tags {
         let mut tags = self.tags();
-        tags.insert(tag::PURPOSE.to_owned(), tag::CLONE.to_owned());
-        tags.insert(tag::CLONE_FOR.to_owned(), volume.to_owned());
+        tags.insert(tag::PURPOSE.to_owned(), purpose.to_owned());
+        tags.insert(key.to_owned(), name.to_owned());
         tags
     }
 

@@ -20,11 +20,23 @@ pub const CLONE_OF: &str = "diskplugin.csi.example/clone-of";
 /// The tag key, on the temporary snapshot of a clone, of the CSI name of the new volume.
 pub const CLONE_FOR: &str = "diskplugin.csi.example/clone-for";
 
-/// The tag key of the purpose of a snapshot other than a `VolumeSnapshot`; see [`CLONE`].
+/// The tag key, on a disk, of the days for which the cloud keeps the snapshot that is taken before its deletion.
+pub const DELETION_SNAPSHOT_DAYS: &str = "diskplugin.csi.example/delete-snapshot-retention-days";
+
+/// Maximum number of days for which the cloud can keep a snapshot; the minimum is one.
+pub const MAX_RETENTION_DAYS: u32 = 65536;
+
+/// The tag key, on the snapshot before a deletion, of its name.
+pub const DELETION_OF: &str = "diskplugin.csi.example/deletion-of";
+
+/// The tag key of the purpose of a snapshot other than a `VolumeSnapshot`; see [`CLONE`] and [`DELETION`].
 pub const PURPOSE: &str = "diskplugin.csi.example/purpose";
 
 /// The value of [`PURPOSE`] of the temporary snapshot of a clone.
 pub const CLONE: &str = "clone";
+
+/// The value of [`PURPOSE`] of the snapshot before a deletion.
+pub const DELETION: &str = "deletion";
 
 /// Maximum length of a tag value in characters.
 pub const LONGEST_VALUE: usize = 128;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use diskplugin::csi::proto::controller_client::ControllerClient;
-use diskplugin::csi::proto::{Topology, TopologyRequirement};
+use diskplugin::csi::proto::{DeleteVolumeRequest, ListSnapshotsRequest, Topology, TopologyRequirement};
 use serde_json::{Value, json};
 
 use crate::api::text;
@@ -22,6 +22,8 @@ const NAMESPACE: &str = "default";
 const ZONE: &str = "cn-beijing-c";
 /// The placeholder of a disk ID in the examples.
 const PLACEHOLDER: &str = "d-2zeexample";
+/// The placeholder of the ID of a snapshot that was taken before a deletion.
+const SNAPSHOT: &str = "s-2zeexample";
 /// Machines by zone; each has a limit of three volumes. All pods of a zone must fit on its machines.
 const MACHINES: &str = "aaaaabbbbbccccc";
 
@@ -108,10 +110,15 @@ async fn steps(scene: &Scene<'_>) -> BTreeMap<String, Vec<String>> {
         let mut steps = Vec::new();
         for file in files {
             let mut yaml = std::fs::read_to_string(&file).expect("the file can be read");
-            if let Some((_, rest)) = yaml.split_once(PLACEHOLDER) {
-                let end: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
-                let disk = disk(scene, &name).await;
-                yaml = yaml.replace(&format!("{PLACEHOLDER}{end}"), &disk);
+            for placeholder in [PLACEHOLDER, SNAPSHOT] {
+                if let Some((_, rest)) = yaml.split_once(placeholder) {
+                    let end: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+                    let id = match placeholder {
+                        SNAPSHOT => deletion_snapshot(scene, &name).await,
+                        _ => disk(scene, &name, None).await,
+                    };
+                    yaml = yaml.replace(&format!("{placeholder}{end}"), &id);
+                }
             }
             let copy = copies.join(format!("{name}-{}", file.file_name().unwrap().display()));
             std::fs::write(&copy, yaml).expect("the directory can be written");
@@ -122,10 +129,35 @@ async fn steps(scene: &Scene<'_>) -> BTreeMap<String, Vec<String>> {
     all
 }
 
-/// A disk without the tags of this cluster.
-async fn disk(scene: &Scene<'_>, name: &str) -> String {
+/// The snapshot that the driver takes before it deletes a disk.
+async fn deletion_snapshot(scene: &Scene<'_>, name: &str) -> String {
+    let volume_id = disk(scene, name, Some(("volumeDeleteSnapshotRetentionDays", "7"))).await;
+    let client = ControllerClient::new(scene.cluster.connect().await);
+    until(&format!("{volume_id} is deleted"), async || {
+        let request = DeleteVolumeRequest {
+            volume_id: volume_id.clone(),
+            ..DeleteVolumeRequest::default()
+        };
+        client.clone().delete_volume(request).await.ok()
+    })
+    .await;
+    let request = ListSnapshotsRequest {
+        source_volume_id: volume_id,
+        ..ListSnapshotsRequest::default()
+    };
+    let listed = client.clone().list_snapshots(request).await;
+    let mut entries = listed.expect("ListSnapshots succeeds").into_inner().entries;
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    let snapshot = entries.remove(0).snapshot;
+    snapshot.expect("the entry has a snapshot").snapshot_id
+}
+
+/// The disk of no claim, of a class with this parameter.
+async fn disk(scene: &Scene<'_>, name: &str, parameter: Option<(&str, &str)>) -> String {
     let channel = scene.cluster.connect().await;
     let mut request = volume(&format!("before-{name}"));
+    let parameter = parameter.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    request.parameters.extend(parameter);
     let segments = [("topology.kubernetes.io/zone".to_owned(), ZONE.to_owned())];
     request.accessibility_requirements = Some(TopologyRequirement {
         requisite: vec![Topology {

@@ -174,19 +174,27 @@ fn named(object: &Value, found: &mut Vec<(String, String)>) {
         ("persistentVolumeClaimName", "PersistentVolumeClaim"),
         ("claimName", "PersistentVolumeClaim"),
         ("volumeName", "PersistentVolume"),
+        ("volumeSnapshotContentName", "VolumeSnapshotContent"),
         ("serviceName", "Service"),
     ];
     match object {
         Value::Object(fields) => {
             for (key, value) in fields {
                 let kind = kinds.iter().find(|(name, _)| name == key).map(|(_, kind)| *kind);
-                let (text, source) = (value.as_str(), ["dataSource", "claimRef"].contains(&key.as_str()));
+                let (text, source) = (
+                    value.as_str(),
+                    ["dataSource", "claimRef", "volumeSnapshotRef"].contains(&key.as_str()),
+                );
+                let default = match key.as_str() {
+                    "volumeSnapshotRef" => "VolumeSnapshot",
+                    _ => "PersistentVolumeClaim",
+                };
                 match (kind, text) {
                     (Some(kind), Some(name)) if !name.is_empty() => {
                         found.push((kind.to_owned(), name.to_owned()));
                     }
                     _ if source => found.push((
-                        at(value, "/kind").unwrap_or("PersistentVolumeClaim").to_owned(),
+                        at(value, "/kind").unwrap_or(default).to_owned(),
                         at(value, "/name").unwrap().to_owned(),
                     )),
                     _ => named(value, found),

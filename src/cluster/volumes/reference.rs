@@ -48,8 +48,11 @@ impl Volumes {
     }
 
     /// Whether a claim, or a content without a handle, waits for a resource with these tags, or for the clone that is
-    /// made of it.
+    /// made of it. The snapshot before a deletion has the tags of an earlier claim.
     pub fn waits_for(&self, tags: &Tags) -> bool {
+        if tags.contains_key(tag::DELETION_OF) {
+            return false;
+        }
         let names = [tag::CSI_NAME, tag::CLONE_FOR];
         let mut names = names.iter().filter_map(|key| tags.get(*key));
         names.any(|name| self.is_name_of_claim(name) || self.is_name_of_content(name))

@@ -4,6 +4,7 @@
 pub mod mutable;
 pub mod snapshot;
 mod storage_class;
+mod template;
 #[cfg(test)]
 mod tests;
 mod value;

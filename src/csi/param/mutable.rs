@@ -2,6 +2,7 @@
 //! ControllerModifyVolume applies them to an existing disk.
 
 use super::storage_class::TAGS;
+use super::template;
 use super::value::{Map, Result, boolean, check_categories, entries, invalid_value, iops, names, parse};
 use crate::csi::request::error::Error;
 use crate::model::{Category, Change};
@@ -11,7 +12,8 @@ const ALLOWED: &str = "type, performanceLevel, provisionedIops, burstingEnabled 
 
 /// Parses mutable parameters. Names are case-insensitive; those of the sidecars (`csi.storage.k8s.io/*`) are ignored.
 pub fn read(parameters: &Map) -> Result<Change> {
-    let (entries, tags) = entries(ENTRY, parameters, TAGS)?;
+    let (entries, mut tags) = entries(ENTRY, parameters, TAGS)?;
+    template::expand(template::single(ENTRY), &mut tags, None)?;
     let mut change = Change {
         tags,
         ..Change::default()
@@ -27,6 +29,14 @@ pub fn read(parameters: &Map) -> Result<Change> {
         }
     }
     check_compatibility(&change)?;
+    Ok(change)
+}
+
+/// As [`read`], for an existing volume: with the names of claim and volume in its tags.
+pub fn read_change(parameters: &Map) -> Result<Change> {
+    let mut change = read(parameters)?;
+    let from = Some((parameters, "csi-resizer with --extra-modify-metadata"));
+    template::expand(template::single(ENTRY), &mut change.tags, from)?;
     Ok(change)
 }
 

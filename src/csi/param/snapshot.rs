@@ -50,7 +50,7 @@ impl SnapshotClass {
             let (field, value) = (&*entry.field, entry.value);
             match &*entry.name {
                 "retentiondays" if !group => {
-                    class.retention_days = Some(number(field, value, "days", 1, 65536)?);
+                    class.retention_days = Some(number(field, value, "days", 1, rules::MAX_RETENTION_DAYS)?);
                 }
                 "resourcegroupid" => class.resource_group = identifier(field, value)?,
                 "deletionpolicy" if group => {

@@ -1,17 +1,18 @@
+use super::template;
 use super::value::{
-    self, Entry, Map, Result, SIDECARS, boolean, conflict, entries, identifier, iops, list, parse, tags,
+    self, Entry, Map, Result, SIDECARS, boolean, conflict, entries, identifier, iops, list, number, parse, tags,
 };
 use crate::csi::request::error::Error;
 use crate::csi::request::field::{filesystem, invalid_tuning};
 use crate::disk::NewDisk;
-use crate::model::tag::{CREATED_FOR, LONGEST_VALUE};
+use crate::model::tag::{CREATED_FOR, LONGEST_VALUE, MAX_RETENTION_DAYS};
 use crate::model::{Category, Change, Filesystem, InvalidTuning, RegionId, Tags, Tuning, ZoneId};
 
 /// Prefix of tags, in lower case.
 pub(super) const TAGS: &str = "disktags/";
 const ALLOWED: &str = "type, zoneId, regionId, performanceLevel, provisionedIops, burstingEnabled, \
-                       multiAttach, resourceGroupId, diskTags, diskTags/<key>, fsType, readOnly, \
-                       encrypted, kmsKeyId, fsck, discard, projectQuota, blockSize, inodeSize, \
+                       multiAttach, resourceGroupId, diskTags, diskTags/<key>, \
+                       volumeDeleteSnapshotRetentionDays, fsType, readOnly, encrypted, kmsKeyId, fsck, discard, projectQuota, blockSize, inodeSize, \
                        bytesPerInode, label, mkfsOptions, sysConfig, partition and csi.storage.k8s.io/*";
 
 /// Parameters `csi.storage.k8s.io/*` that become tags `kubernetes.io/created-for/*`.
@@ -45,12 +46,13 @@ impl Class {
             },
             ..Self::default()
         };
-        let (entries, single) = entries("parameter", parameters, TAGS)?;
+        let (entries, mut single) = entries("parameter", parameters, TAGS)?;
         let has_type = entries.iter().any(|entry| entry.name == "type");
         for entry in entries {
             class.set(entry)?;
         }
         class.check_compatibility(has_type)?;
+        template::expand(template::single("parameter"), &mut single, None)?;
         override_tags(&mut class.disk.tags, single);
         class.change(change);
         class.check_compatibility(true)?;
@@ -72,7 +74,13 @@ impl Class {
             "burstingenabled" => self.disk.bursting = boolean(field, value)?,
             "multiattach" => self.disk.multi_attach = boolean(field, value)?,
             "resourcegroupid" => self.disk.resource_group = identifier(field, value)?,
-            "disktags" => self.disk.tags = tags(field, value)?,
+            "disktags" => {
+                self.disk.tags = tags(field, value)?;
+                template::expand(|_| field.to_owned(), &mut self.disk.tags, None)?;
+            }
+            "volumedeletesnapshotretentiondays" => {
+                self.disk.deletion_snapshot_days = Some(number(field, value, "days", 1, MAX_RETENTION_DAYS)?);
+            }
             "zoneid" => self.zones = list(field, value, "a comma-separated list of zone IDs")?,
             "regionid" => self.region = Some(parse(field, value, "a region ID")?),
             "fstype" => self.fs_type = Some(filesystem(entry.field, value)?),
@@ -122,6 +130,11 @@ impl Class {
         if self.disk.kms_key.is_some() && !self.disk.encrypted {
             return Err(conflict("kmsKeyId", "requires \"encrypted\": \"true\""));
         }
+        let scratch = self.disk.categories.iter().find(|category| category.is_ephemeral());
+        if let (Some(_), Some(category)) = (self.disk.deletion_snapshot_days, scratch) {
+            let why = format!("cannot be set: \"type\" contains {category}, which has no snapshots");
+            return Err(conflict("volumeDeleteSnapshotRetentionDays", &why));
+        }
         if self.disk.multi_attach {
             self.check_multi_attach(has_type)?;
         }
@@ -148,6 +161,12 @@ impl Class {
         }
     }
 
+    /// Replaces the names of claim and volume in the tags, also in those of a VolumeAttributesClass.
+    pub fn expand_tags(&mut self, parameters: &Map) -> Result<()> {
+        let from = Some((parameters, "csi-provisioner with --extra-create-metadata"));
+        template::expand(template::single("parameter"), &mut self.disk.tags, from)
+    }
+
     pub fn check_mkfs_options(&self, filesystem: Filesystem) -> Result<()> {
         let arguments = self.tuning.mkfs_arguments(filesystem, "");
         arguments.map(drop).map_err(|error| invalid_option(&error))
@@ -156,7 +175,7 @@ impl Class {
     /// Checks that the tags of the class and of the driver, and `more` tags, fit on a disk.
     pub fn count_tags(&self, more: usize) -> Result<()> {
         use crate::model::tag::{MAX_TAGS, OWN_COUNT};
-        let own = OWN_COUNT + more;
+        let own = OWN_COUNT + more + usize::from(self.disk.deletion_snapshot_days.is_some());
         let count = self.disk.tags.len() + self.disk.created_for.len() + own;
         if count > MAX_TAGS {
             return Err(conflict(

@@ -47,7 +47,7 @@ fn an_unknown_key_is_rejected_with_the_allowed_keys() {
         read(&[("fsTyp", "ext4")]).unwrap_err(),
         "unknown parameter \"fsTyp\" with value \"ext4\"; allowed: type, zoneId, regionId, \
          performanceLevel, provisionedIops, burstingEnabled, multiAttach, resourceGroupId, diskTags, \
-         diskTags/<key>, fsType, readOnly, encrypted, kmsKeyId, fsck, discard, projectQuota, \
+         diskTags/<key>, volumeDeleteSnapshotRetentionDays, fsType, readOnly, encrypted, kmsKeyId, fsck, discard, projectQuota, \
          blockSize, inodeSize, bytesPerInode, label, mkfsOptions, sysConfig, partition and csi.storage.k8s.io/*"
     );
     assert!(read(&[("csi.storage.k8s.io/pvc/name", "data")]).is_ok());
@@ -232,4 +232,84 @@ fn mutable_parameters_override_the_class_and_reset_unsupported_ones() {
     assert_eq!(class.disk.tags.values().collect::<Vec<_>>(), ["3", "1"]);
     let unfit = overridden(&[("type", "cloud_ssd")], &[("performanceLevel", "PL2")]);
     assert!(unfit.unwrap_err().contains("requires cloud_essd"));
+}
+
+#[test]
+fn a_tag_has_only_the_fields_of_claim_and_volume_and_only_in_its_value() {
+    for value in [
+        "{{ .PVCName }}",
+        "{{.PVCNamespace}}/{{.PVCName}}",
+        "of {{   .PVName}} }}",
+        "{ .PVCName }",
+    ] {
+        assert!(read(&[("diskTags/owner", value)]).is_ok(), "{value}");
+        assert!(read(&[("diskTags", &format!("owner:{value}"))]).is_ok(), "{value}");
+    }
+    for value in [
+        "{{ .PVCUID }}",
+        "{{ .pvcname }}",
+        "{{ PVCName }}",
+        "{{ .PVCName | toUpper }}",
+        "{{- .PVCName }}",
+        "{{ .PVCName",
+        "{{}}",
+        "{{ {{ .PVCName }} }}",
+    ] {
+        let parts = [
+            &format!("{value:?}"),
+            "{{ .PVCName }}, {{ .PVCNamespace }} and {{ .PVName }}",
+        ];
+        for (key, value) in [
+            ("diskTags/owner", value.to_owned()),
+            ("diskTags", format!("owner:{value}")),
+        ] {
+            let refused = read(&[(key, &value)]).unwrap_err();
+            assert!(
+                refused.starts_with(&format!("parameter {key:?} has value ")),
+                "{refused}"
+            );
+            assert!(parts.iter().all(|part| refused.contains(*part)), "{refused}");
+        }
+        let change = HashMap::from([("diskTags/owner".to_owned(), value.to_owned())]);
+        let refused = mutable::read(&change).unwrap_err().to_string();
+        assert!(refused.starts_with("mutable parameter \"diskTags/owner\""), "{refused}");
+    }
+    for (key, value) in [("diskTags/{{ .PVCName }}", "x"), ("diskTags", "{{ .PVName }}:x")] {
+        let refused = read(&[(key, value)]).unwrap_err();
+        assert!(refused.contains("only values may contain {{ and }}"), "{refused}");
+    }
+}
+
+#[test]
+fn fields_of_tags_become_names_of_at_most_128_characters() {
+    let expanded = |value: &str, claim: &str| {
+        let pairs = [
+            ("csi.storage.k8s.io/pvc/name", claim),
+            ("csi.storage.k8s.io/pvc/namespace", "prod"),
+            ("csi.storage.k8s.io/pv/name", ""),
+        ];
+        let metadata = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let mut class = read(&[("diskTags/owner", value)]).unwrap();
+        let expanded = class.expand_tags(&metadata).map_err(|error| error.to_string());
+        expanded.map(|()| class.disk.tags["owner"].clone())
+    };
+    assert_eq!(
+        expanded("{{ .PVCNamespace }}/{{ .PVCName }}!", "data").unwrap(),
+        "prod/data!"
+    );
+    // Fields in names are not replaced again.
+    assert_eq!(expanded("{{ .PVCName }}", "{{ .PVCName }}").unwrap(), "{{ .PVCName }}");
+    let long = expanded("{{ .PVCNamespace }}/{{ .PVCName }}", &"n".repeat(253)).unwrap();
+    assert_eq!(long, format!("prod/{}", "n".repeat(123)));
+    let refused = expanded("{{ .PVName }}", "data").unwrap_err();
+    for part in [
+        "\"diskTags/owner\"",
+        "{{ .PVName }}",
+        "csi.storage.k8s.io/pv/name",
+        "--extra-create-metadata",
+    ] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    let refused = expanded("http:{{ .PVCName }}", "//").unwrap_err();
+    assert!(refused.contains("neither http:// nor https://"), "{refused}");
 }

@@ -24,7 +24,8 @@ pub(crate) fn create(message: &proto::CreateVolumeRequest, location: &DriverLoca
     let name = field::name(&message.name)?;
     let capabilities = capability::at_least_one(&message.volume_capabilities)?;
     let change = mutable::read(&message.mutable_parameters)?;
-    let class = Class::read_with(&message.parameters, &change)?;
+    let mut class = Class::read_with(&message.parameters, &change)?;
+    class.expand_tags(&message.parameters)?;
     capability::fit(&capabilities, class.disk.multi_attach)?;
     check_mounts(&capabilities, &class)?;
     let (snapshot, clone_of) = source(message.volume_content_source.as_ref())?;

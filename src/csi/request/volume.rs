@@ -35,7 +35,7 @@ pub(crate) fn expand(message: &ControllerExpandVolumeRequest) -> Result<Expand> 
 
 pub(crate) fn modify(message: &ControllerModifyVolumeRequest) -> Result<(DiskId, Change)> {
     field::required("volume_id", &message.volume_id)?;
-    let change = mutable::read(&message.mutable_parameters)?;
+    let change = mutable::read_change(&message.mutable_parameters)?;
     Ok((field::id("volume_id", &message.volume_id)?, change))
 }
 

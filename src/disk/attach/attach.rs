@@ -114,6 +114,7 @@ impl Attacher {
             Ok(()) => {
                 journal.attached.record_pending(target.disk, target.node);
                 journal.attached.record_resolved(target.disk, target.node);
+                self.0.disks.record_used(target.disk);
             }
             Err(error) if error.may_have_taken_effect() => return outcome,
             Err(_) if is_known => {}

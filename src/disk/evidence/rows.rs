@@ -247,6 +247,11 @@ impl<V: OwnedResource> Rows<V> {
         self.record(id, Fact::Deleted);
     }
 
+    /// Records that the resource was used: an earlier deletion whose response was lost had no effect.
+    pub(in crate::disk) fn record_used(&self, id: &V::Id) {
+        self.record(id, Fact::DeletionRefused);
+    }
+
     pub(super) fn record_observation(&self, id: &V::Id, observation: &Observation<V>) -> Record {
         match observation {
             Observation::Row(_) => self.record(id, Fact::Row),

@@ -90,18 +90,28 @@ impl Provisioner {
                 }
             }
         };
-        self.wait_snapshot_ready(deadline, &wanted, &taken).await?;
+        let operation = Operation::SnapshotAvailable;
+        self.wait_snapshot(deadline, &wanted, &taken, operation, |row| row.available)
+            .await?;
         new.snapshot = Some(taken);
         Ok(new)
     }
 
-    async fn wait_snapshot_ready(&self, deadline: Deadline, wanted: &NewSnapshot, id: &SnapshotId) -> Result<()> {
+    /// Waits for this state of the snapshot. If it failed, it is deleted.
+    pub(super) async fn wait_snapshot(
+        &self,
+        deadline: Deadline,
+        wanted: &NewSnapshot,
+        id: &SnapshotId,
+        operation: Operation,
+        is_ready: fn(&Snapshot) -> bool,
+    ) -> Result<()> {
         let ready = |row: &Snapshot| match row.status {
             SnapshotStatus::Failed => Some(false),
-            _ => row.available.then_some(true),
+            _ => is_ready(row).then_some(true),
         };
         let call = self.snapshots.call(wanted);
-        let (creator, operation) = (&self.snapshots.creator, Operation::SnapshotAvailable);
+        let creator = &self.snapshots.creator;
         let waited = creator.wait_created(deadline, &call, id, Some(operation.into()), ready);
         let step = format!("complete snapshot {id}");
         match waited.await.map_err(wait(step))? {
@@ -125,8 +135,7 @@ impl Provisioner {
         Ok(())
     }
 
-    /// Deletes the temporary snapshot of a clone. If the cloud refuses, the volume is not affected: the snapshot has a
-    /// retention of a day.
+    /// Deletes a snapshot of the driver. If the cloud refuses, no volume is affected: the snapshot has a retention.
     async fn delete_snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         match self.snapshots.delete_once(deadline, id).await {
             Ok(()) => Ok(()),
@@ -135,11 +144,11 @@ impl Provisioner {
                     snapshot.id = %id,
                     cloud.code = error.code(),
                     cloud.request_id = error.request_id(),
-                    "cannot delete the snapshot of a clone now; the cloud deletes it within a day"
+                    "cannot delete the snapshot now; the cloud deletes it at the end of its retention"
                 );
                 Ok(())
             }
-            Err(error) => Err(cloud(format!("delete snapshot {id} of a clone"))(error)),
+            Err(error) => Err(cloud(format!("delete snapshot {id}"))(error)),
         }
     }
 }
@@ -155,7 +164,7 @@ fn temporary_snapshot(new: &NewDisk, source: &DiskId) -> NewSnapshot {
     }
 }
 
-fn was_attached(row: &Disk) -> bool {
+pub(super) fn was_attached(row: &Disk) -> bool {
     row.attached.is_some() || row.detached.is_some() || !row.attachments.is_empty()
 }
 
@@ -165,6 +174,5 @@ fn is_blank(row: &Disk) -> bool {
 }
 
 fn snapshot_lost(snapshot: &SnapshotId) -> Error {
-    let next = "it was created for a clone; the next call creates another";
-    snapshot::failed(snapshot, next)
+    snapshot::failed(snapshot, "the next call creates another")
 }

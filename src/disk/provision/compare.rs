@@ -56,7 +56,7 @@ pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
         let fits = disk.resource_group == new.resource_group;
         check("resource group", &group, wanted, fits);
     }
-    for (key, wanted) in &new.tags {
+    for (key, wanted) in &new.requested_tags() {
         let value = disk.tags.get(key);
         let found = value.map_or("none".to_owned(), |value| format!("{value:?}"));
         let fits = value == Some(wanted);

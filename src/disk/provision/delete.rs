@@ -13,7 +13,8 @@ use crate::disk::evidence::names_missing;
 use crate::model::{Disk, DiskId, Failure, tag};
 
 impl Provisioner {
-    /// Deletes the disk; succeeds if it does not exist. Fails if it is attached or not owned by this cluster.
+    /// Deletes the disk, after a snapshot if a tag of it requests one; succeeds if it does not exist. Fails if it is
+    /// attached or not owned by this cluster.
     pub async fn delete(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         self.delete_row(deadline, disk).await?;
         self.shared.journal.disks.record_deleted(disk);
@@ -39,6 +40,9 @@ impl Provisioner {
                     && let Some(name) = tags.get(tag::CSI_NAME)
                 {
                     self.clean_up_clone(deadline, name).await?;
+                }
+                if tags.contains_key(tag::DELETION_SNAPSHOT_DAYS) {
+                    self.snapshot_before_deletion(deadline, disk, began).await?;
                 }
             }
             let call = self.shared.ecs.delete_disk(deadline, disk);
@@ -66,7 +70,7 @@ impl Provisioner {
     }
 
     /// The disk; `None` if it does not exist. Fails if a node holds it or this cluster does not own it.
-    async fn free_row(
+    pub(super) async fn free_row(
         &self,
         deadline: Deadline,
         disk: &DiskId,

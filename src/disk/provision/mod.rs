@@ -16,6 +16,7 @@ mod compare;
 mod create;
 mod create_in_zone;
 mod delete;
+mod deletion_snapshot;
 mod new_disk;
 
 pub use new_disk::{AllowedZone, NewDisk};

@@ -29,20 +29,29 @@ pub struct NewDisk {
     pub multi_attach: bool,
     /// `None` for the account's default.
     pub resource_group: Option<String>,
-    /// Requested tags, which an existing disk must have.
+    /// Tags of the user, which an existing disk must have.
     pub tags: Tags,
+    /// Days for which the cloud keeps the snapshot that is taken before the disk is deleted; `None` for no snapshot.
+    pub deletion_snapshot_days: Option<u32>,
     /// Tags with the claim and volume names; not compared, because external-provisioner can start to pass them.
     pub created_for: Tags,
 }
 
 impl NewDisk {
+    /// The tags that an existing disk must have.
+    pub(super) fn requested_tags(&self) -> Tags {
+        let days = self.deletion_snapshot_days.map(|days| days.to_string());
+        let days = days.map(|days| (tag::DELETION_SNAPSHOT_DAYS.to_owned(), days));
+        self.tags.clone().into_iter().chain(days).collect()
+    }
+
     /// The request, with `tags`, by which the disk is found, and all others. Tags for each new disk are added here.
     pub(in crate::disk) fn request(&self, candidate: &Candidate, mut tags: Tags, token: ClientToken) -> CreateDisk {
         let burst = candidate.category.has_burst();
         if let Some(source) = &self.clone_of {
             tags.insert(tag::CLONE_OF.to_owned(), source.to_string());
         }
-        tags.extend(self.tags.clone());
+        tags.extend(self.requested_tags());
         tags.extend(self.created_for.clone());
         CreateDisk {
             zone: candidate.zone.clone(),

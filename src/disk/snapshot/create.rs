@@ -8,7 +8,7 @@ use crate::disk::error::{self, Error, cloud, wait};
 use crate::disk::evidence::CreateCall;
 use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::read_in_state;
-use crate::model::{ClientToken, DiskId, Failure, Snapshot, SnapshotId, SnapshotStatus, Tags};
+use crate::model::{ClientToken, DiskId, Failure, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSnapshot {
@@ -29,6 +29,8 @@ pub enum SnapshotPurpose {
     Snapshot,
     /// A temporary snapshot, from which one volume is created.
     Clone,
+    /// Taken before the disk is deleted.
+    Deletion,
 }
 
 impl NewSnapshot {
@@ -36,6 +38,7 @@ impl NewSnapshot {
         match self.purpose {
             SnapshotPurpose::Snapshot => owner.name_tags(&self.name),
             SnapshotPurpose::Clone => owner.clone_tags(&self.name),
+            SnapshotPurpose::Deletion => owner.purpose_tags(tag::DELETION, tag::DELETION_OF, &self.name),
         }
     }
 
@@ -45,6 +48,7 @@ impl NewSnapshot {
         let name = match self.purpose {
             SnapshotPurpose::Snapshot => display_name(&self.name),
             SnapshotPurpose::Clone => display_name(&format!("clone-for-{}", self.name)),
+            SnapshotPurpose::Deletion => display_name(&format!("deletion-of-{}", self.name)),
         };
         CreateSnapshot {
             disk: self.source.clone(),
@@ -63,7 +67,7 @@ impl Snapshotter {
     /// # Errors
     /// [`Error::AlreadyExists`] if the name belongs to a snapshot of another disk; [`Error::NeverAttached`];
     /// [`Error::CreationUnresolved`] while an earlier call may have taken effect; `SNAPSHOT_FAILED`: a snapshot that
-    /// failed before it was cut is deleted, and the next call creates another.
+    /// no caller has received is deleted, and the next call creates another.
     pub async fn create(&self, deadline: Deadline, new: &NewSnapshot) -> Result<Snapshot> {
         let call = self.call(new);
         let outcome = self.find_or_create(deadline, new, &call).await;
@@ -93,9 +97,9 @@ impl Snapshotter {
             });
         }
         if snapshot.status == SnapshotStatus::Failed {
-            return Err(self.failed(deadline, call, snapshot).await);
+            return Err(self.failed(deadline, call, snapshot, new.purpose).await);
         }
-        if new.purpose == SnapshotPurpose::Snapshot {
+        if new.purpose != SnapshotPurpose::Clone {
             self.shared.journal.snapshots.record_created(&snapshot.id, &snapshot);
         }
         Ok(snapshot)
@@ -106,9 +110,10 @@ impl Snapshotter {
             .start_call(&new.name, new.identity_tags(&self.shared.owner))
     }
 
-    async fn failed(&self, deadline: Deadline, call: &CreateCall, row: Snapshot) -> Error {
+    async fn failed(&self, deadline: Deadline, call: &CreateCall, row: Snapshot, purpose: SnapshotPurpose) -> Error {
         let snapshot = row.id;
-        let next = if row.created.is_some() {
+        // A caller may have received it, which then deletes it.
+        let next = if row.created.is_some() && purpose == SnapshotPurpose::Snapshot {
             "delete it and create another"
         } else if let Err(error) = self.discard(deadline, &snapshot).await {
             tracing::warn!(snapshot.id = %snapshot, %error, "cannot delete a failed snapshot");

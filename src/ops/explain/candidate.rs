@@ -41,6 +41,8 @@ pub(super) fn add(new: &NewDisk, settings: &ExplainSettings, to: &mut Explained)
     });
     to.candidates = candidates.collect();
     add_size_notes(new, to);
+    let kept = |days| format!("a snapshot is taken before a disk is deleted, and kept for {days} days");
+    to.notes.extend(new.deletion_snapshot_days.map(kept));
 }
 
 /// Notes the zones of class and settings that the region does not have, if the stock is known. `alone` is the disk of

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::finding::{Class, Finding, Kind, Report};
 use super::observe::{Current, Observed, Presence};
 use crate::cluster::volumes::{Attachment, Content, ContentKind, Resource, Volume, Volumes};
-use crate::model::{ClusterId, Disk, InstanceId, Snapshot, tag};
+use crate::model::{ClusterId, Disk, InstanceId, Snapshot, Tags, tag};
 use crate::ops::value_name;
 
 /// How the observed resources are judged.
@@ -184,8 +184,13 @@ impl<'a> View<'a> {
     }
 
     fn judge_snapshot(&self, snapshot: &Snapshot, report: &mut Report) {
-        if !self.is_referenced(&of_snapshot(snapshot)) && !self.is_of_clone(snapshot) {
-            self.judge_unreferenced(self.of_snapshot(snapshot), report);
+        if self.is_referenced(&of_snapshot(snapshot)) {
+            return;
+        }
+        match self.of_snapshot(snapshot) {
+            kept if kept.class == Class::BeforeDeletion => report.findings.push(kept),
+            _ if self.is_of_clone(snapshot) => {}
+            unused => self.judge_unreferenced(unused, report),
         }
     }
 
@@ -263,11 +268,9 @@ impl<'a> View<'a> {
     }
 
     fn of_disk(&self, disk: &Disk, class: Class, volume: Option<&Volume>) -> Finding {
-        let created_for = |name| disk.tags.get(&format!("{}{name}", tag::CREATED_FOR));
-        let claim = created_for("pvc/namespace").zip(created_for("pvc/name"));
-        let claim = claim.map(|(namespace, name)| format!("{namespace}/{name}"));
+        let (name, claim) = created_for(&disk.tags);
         Finding {
-            object: volume.map(|volume| &volume.name).or(created_for("pv/name")).cloned(),
+            object: volume.map(|volume| volume.name.clone()).or(name),
             claim: volume.and_then(|volume| volume.claim.clone()).or(claim),
             created_at: disk.created,
             age_seconds: disk.created.map(|created| age(self.observed.at, created).as_secs()),
@@ -284,15 +287,29 @@ impl<'a> View<'a> {
         let group = tag::group_of(snapshot).map(|group| format!("part of snapshot group {group}"));
         let clone = snapshot.tags.get(tag::CLONE_FOR);
         let clone = clone.map(|name| format!("temporary snapshot for the clone {name}"));
+        let (volume, claim) = created_for(&snapshot.tags);
+        let days = snapshot.tags.get(tag::DELETION_SNAPSHOT_DAYS);
+        let kept = days.zip(snapshot.source_disk.as_ref());
+        let kept = kept.map(|(days, disk)| format!("of {disk}, kept for {days} days"));
+        let class = kept.as_ref().map_or(Class::Leaked, |_| Class::BeforeDeletion);
         Finding {
-            object: snapshot.tags.get(tag::CSI_NAME).cloned(),
+            object: snapshot.tags.get(tag::CSI_NAME).cloned().or(volume),
+            claim,
             created_at: snapshot.created,
             age_seconds: snapshot.created.map(|created| age(self.observed.at, created).as_secs()),
             size: Some(snapshot.source_size),
-            detail: group.or(clone),
-            ..Finding::new(Class::Leaked, Kind::Snapshot, snapshot.id.as_str())
+            detail: group.or(clone).or(kept),
+            ..Finding::new(class, Kind::Snapshot, snapshot.id.as_str())
         }
     }
+}
+
+/// The names of volume and claim in the tags.
+fn created_for(tags: &Tags) -> (Option<String>, Option<String>) {
+    let of = |name| tags.get(&format!("{}{name}", tag::CREATED_FOR));
+    let claim = of("pvc/namespace").zip(of("pvc/name"));
+    let claim = claim.map(|(namespace, name)| format!("{namespace}/{name}"));
+    (of("pv/name").cloned(), claim)
 }
 
 fn of_disk(disk: &Disk) -> Resource<'_> {

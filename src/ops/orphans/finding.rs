@@ -61,6 +61,8 @@ pub enum Class {
     Foreign,
     /// An object of this driver refers to it, and it does not exist.
     Missing,
+    /// It was taken before its volume was deleted, and the cloud deletes it after its retention.
+    BeforeDeletion,
 }
 
 /// A row of the report. Unknown values are none.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::classify::{Rules, classify};
-use super::finding::{DeletionResult, ResourceId};
+use super::finding::{Class, DeletionResult, ResourceId};
 use super::flags::Flags;
 use super::observe::Observer;
 use super::render::table;
@@ -75,7 +75,7 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
     })?;
     let is_clean = match &shown.deletions {
         Some(deletions) => deletions.iter().all(|one| one.result == DeletionResult::Deleted),
-        None => shown.findings.is_empty(),
+        None => shown.findings.iter().all(|one| one.class == Class::BeforeDeletion),
     };
     Ok(if is_clean {
         ExitCode::SUCCESS

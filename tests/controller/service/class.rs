@@ -227,3 +227,40 @@ async fn booleans_have_the_same_values_in_both_classes_and_ignore_spaces() {
     }
     assert!(stage.cloud.counts().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_class_that_requests_a_snapshot_before_deletion_keeps_its_retention_with_the_disk() {
+    let stage = Stage::new(&["--never-attached"]);
+    let class = |days: &'static str| [("type", "cloud_essd"), ("volumedeletesnapshotRetentionDays", days)];
+    let volume = stage.create(of_class("pvc-1", &class(" 30 "))).await.unwrap().volume_id;
+    let tag = &stage.cloud.state()["disks"][0]["tags"]["diskplugin.csi.example/delete-snapshot-retention-days"];
+    assert_eq!(tag, "30");
+    let restarted = stage.restarted();
+    let again = restarted.create(of_class("pvc-1", &class("30"))).await.unwrap();
+    assert_eq!(again.volume_id, volume);
+    let other = restarted.create(of_class("pvc-1", &class("31"))).await;
+    assert_error(other, Code::AlreadyExists, &["\"30\", wanted \"31\""]);
+    stage.publish(&volume, NODE).await.unwrap();
+    stage.unpublish(&volume, NODE).await.unwrap();
+    stage.fault("CreateSnapshot", &error_code(403, "Forbidden.RAM"));
+    let parts = ["ACCESS_DENIED: ", &*volume, "CreateSnapshot failed with Forbidden.RAM"];
+    assert_error(stage.delete(&volume).await, Code::PermissionDenied, &parts);
+    stage.delete(&volume).await.unwrap();
+    assert!(stage.disks().is_empty());
+    assert_eq!(stage.cloud.state()["snapshots"][0]["retention_days"], 30);
+    for days in ["0", "65537", "", "-1", "a week"] {
+        let parts = [&*format!("{days:?}"), "a whole number of days from 1 to 65536"];
+        let refused = stage.create(of_class("pvc-2", &class(days))).await;
+        assert_error(refused, Code::InvalidArgument, &parts);
+    }
+    let scratch = [("type", "cloud_essd,elastic_ephemeral_disk_standard"), class("7")[1]];
+    let parts = [
+        "volumeDeleteSnapshotRetentionDays",
+        "elastic_ephemeral_disk_standard, which has no snapshots",
+    ];
+    assert_error(
+        stage.create(of_class("pvc-2", &scratch)).await,
+        Code::InvalidArgument,
+        &parts,
+    );
+}

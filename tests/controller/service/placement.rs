@@ -238,6 +238,73 @@ async fn metadata_of_the_provisioner_becomes_tags_and_does_not_affect_idempotenc
 }
 
 #[tokio::test(start_paused = true)]
+async fn tags_have_the_names_of_claim_and_volume_if_the_sidecars_pass_them() {
+    let stage = Stage::new(&[]);
+    let with_metadata = |pairs: &[(&'static str, &'static str)]| {
+        let metadata = [("pvc/name", "data"), ("pvc/namespace", "prod"), ("pv/name", "pvc-1")];
+        let metadata = metadata.map(|(name, value)| (format!("csi.storage.k8s.io/{name}"), value.to_owned()));
+        let mut all = parameters(pairs);
+        all.extend(metadata);
+        all
+    };
+    let class = [
+        ("type", "cloud_essd"),
+        ("diskTags", "owner:{{ .PVCNamespace }}/{{ .PVCName }}"),
+    ];
+    let attributes = parameters(&[("diskTags/volume", "{{ .PVName }}")]);
+    let new = CreateVolumeRequest {
+        parameters: with_metadata(&class),
+        mutable_parameters: attributes.clone(),
+        ..new_volume("pvc-1")
+    };
+    let volume = stage.create(new.clone()).await.unwrap().volume_id;
+    assert_eq!(stage.restarted().create(new.clone()).await.unwrap().volume_id, volume);
+    let tag = |key: &str| stage.cloud.state()["disks"][0]["tags"][key].clone();
+    assert_eq!([tag("owner"), tag("volume")], ["prod/data", "pvc-1"]);
+    let calls = stage.cloud.calls().len();
+    let without = CreateVolumeRequest {
+        parameters: parameters(&class),
+        ..new_volume("pvc-2")
+    };
+    let parts = [
+        "\"diskTags/owner\"",
+        "csi.storage.k8s.io/pvc/namespace",
+        "--extra-create-metadata",
+    ];
+    assert_error(stage.create(without).await, Code::InvalidArgument, &parts);
+    // The provisioner passes no claim here: the capacity of a class does not depend on its tags.
+    let capacity = proto::GetCapacityRequest {
+        parameters: parameters(&class),
+        ..Default::default()
+    };
+    let found = stage.service.get_capacity(Request::new(capacity)).await.unwrap();
+    assert!(found.into_inner().available_capacity > 0);
+    let modify = async |mutable_parameters: HashMap<String, String>| {
+        let request = ControllerModifyVolumeRequest {
+            volume_id: volume.clone(),
+            mutable_parameters,
+            ..Default::default()
+        };
+        stage.service.controller_modify_volume(Request::new(request)).await
+    };
+    let parts = [
+        "mutable parameter \"diskTags/volume\"",
+        "pv/name",
+        "--extra-modify-metadata",
+    ];
+    assert_error(modify(attributes).await, Code::InvalidArgument, &parts);
+    assert!(
+        stage.cloud.calls()[calls..]
+            .iter()
+            .all(|call| call.action.starts_with("Describe"))
+    );
+    modify(with_metadata(&[("diskTags/volume", "of {{ .PVCName }}")]))
+        .await
+        .unwrap();
+    assert_eq!(tag("volume"), "of data");
+}
+
+#[tokio::test(start_paused = true)]
 async fn defaults_of_the_cloud_do_not_conflict_in_a_repeated_call() {
     for (class, patch) in [
         (vec![("type", "cloud_essd")], json!({})),

@@ -16,6 +16,7 @@ mod create_restart;
 mod create_restore;
 mod delete;
 mod delete_with_instance;
+mod deletion_snapshot;
 mod detach;
 mod detach_reads;
 mod ephemeral;

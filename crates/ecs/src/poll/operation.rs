@@ -23,6 +23,8 @@ pub enum Operation {
     Snapshot,
     /// From `CreateSnapshot` to a snapshot that disks can be created from.
     SnapshotAvailable,
+    /// From `CreateSnapshot` to a complete snapshot, which does not need the disk any longer.
+    SnapshotComplete,
 }
 
 /// An operation on disks of a category, whose durations are learned separately.
@@ -58,7 +60,7 @@ impl Operation {
             Self::Attach | Self::Detach => (1.5, 1.2, attach),
             // Takes effect before the response, as a rule.
             Self::Resize | Self::Modify => (0.1, 1.0, [0.0, 0.10, 0.10, 0.0, 0.02, 0.0]),
-            Self::Snapshot | Self::SnapshotAvailable => (2.0, 1.0, attach),
+            Self::Snapshot | Self::SnapshotAvailable | Self::SnapshotComplete => (2.0, 1.0, attach),
         };
         let spread = 1.0 - shares.iter().sum::<f64>();
         let beyond = |seconds: f64| (1.0 + seconds / scale).powf(-shape);

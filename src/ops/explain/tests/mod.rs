@@ -249,3 +249,13 @@ fn larger_disks_and_omitted_levels_are_noted() {
     let notes = found[0].notes.join("\n");
     assert!(notes.contains("PL2 is not tried: its sizes are 461 GiB to"), "{notes}");
 }
+
+#[test]
+fn a_snapshot_before_the_deletion_is_noted() {
+    let found = explained(&class("type: cloud_essd, volumeDeleteSnapshotRetentionDays: '7'", ""));
+    let notes = found[0].notes.join("\n");
+    assert!(
+        notes.contains("a snapshot is taken before a disk is deleted, and kept for 7 days"),
+        "{notes}"
+    );
+}

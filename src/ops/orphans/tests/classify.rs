@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::super::classify::classify;
+use super::super::delete::refusal;
 use super::super::finding::{Class, Report};
 use super::*;
 use crate::cluster::volumes::Attachment;
@@ -109,6 +110,37 @@ fn snapshot_of_a_clone_that_a_claim_waits_for_is_not_leaked() {
     observed.snapshots.push(temporary);
     assert_eq!(found(&observed), [(Class::Leaked, "s-1".to_owned())]);
     observed.after.claims.insert(SNAPSHOT_UID.to_owned());
+    assert_eq!(found(&observed), []);
+}
+
+#[test]
+fn snapshot_before_a_deletion_has_a_class_of_its_own_with_its_claim_until_an_object_uses_it() {
+    let mut observed = observed();
+    let mut kept = snapshot("s-1");
+    kept.tags.extend(disk("d-lost").tags);
+    for (key, value) in [(tag::DELETION_OF, "d-lost-2026"), (tag::DELETION_SNAPSHOT_DAYS, "7")] {
+        kept.tags.insert(key.to_owned(), value.to_owned());
+    }
+    (kept.source_disk, kept.created) = ("d-lost".parse().ok(), ago(HOUR / 2));
+    observed.snapshots.push(kept.clone());
+    // The new claim of a volume that is to be restored has the same name.
+    observed.after.pending_claims.insert("team/data".to_owned());
+    let report = report(&observed);
+    let [finding] = report.findings.as_slice() else {
+        panic!("{report:?}");
+    };
+    assert_eq!((finding.class, finding.id.as_str()), (Class::BeforeDeletion, "s-1"));
+    assert_eq!(finding.claim.as_deref(), Some("team/data"));
+    assert_eq!(finding.object.as_deref(), Some("pvc-1"));
+    assert_eq!(finding.detail.as_deref(), Some("of d-lost, kept for 7 days"));
+    let current = Current {
+        row: None,
+        tags: kept.tags,
+        ..current(disk("d-lost"), true)
+    };
+    let refused = refusal(&"s-1".parse().unwrap(), &current, &observed.after, &report, HOUR, now());
+    assert!(refused.unwrap().contains("reported as before-deletion"));
+    observed.after.contents.push(content("restored", Some("s-1")));
     assert_eq!(found(&observed), []);
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn new_disk(name: &str) -> NewDisk {
         multi_attach: false,
         resource_group: None,
         tags: Tags::new(),
+        deletion_snapshot_days: None,
         created_for: Tags::new(),
     }
 }
