@@ -5,6 +5,7 @@
 
 mod classes;
 mod comparison;
+mod formats;
 mod images;
 mod monitoring;
 mod names;
