@@ -16,6 +16,7 @@ mod pods;
 mod render;
 mod rights;
 mod settings;
+mod upgrades;
 mod values;
 
 /// Fails with one line per problem.

@@ -3,7 +3,7 @@
 {{- include "diskplugin.checkCredentials" . }}
 {{- include "diskplugin.checkMonitoring" . }}
 {{- $found := list }}
-{{- range $check := list "ownedKeys" "duplicates" "conflicts" }}
+{{- range $check := list "ownedKeys" "duplicates" "conflicts" "immutable" }}
 {{- $found = append $found (include (printf "diskplugin.%s" $check) $) }}
 {{- end }}
 {{- with join "\n" $found | splitList "\n" | compact }}
