@@ -207,18 +207,16 @@ fn invalid_flags(object: &Value) -> Option<String> {
         "/spec/containers",
     ];
     let containers = pods.iter().flat_map(|pod| list(object, pod));
-    let driver = containers.filter(|container| ["diskplugin", "doctor"].contains(&text(container, "/name")));
-    driver
-        .filter_map(|container| {
-            let args = texts(container, "/args");
-            let command = texts(container, "/command");
-            let role = command.first().and_then(|path| path.strip_prefix("/diskplugin-"));
-            let pod = args
-                .contains(&"--leader-election")
-                .then_some("--leader-election-identity=pod");
-            let line = ["diskplugin"].into_iter().chain(args).chain(pod);
-            let error = program(role.unwrap_or_default()).try_get_matches_from(line).err()?;
-            Some(error.to_string())
-        })
-        .next()
+    let mut driver = containers.filter(|container| ["diskplugin", "doctor"].contains(&text(container, "/name")));
+    driver.find_map(|container| {
+        let args = texts(container, "/args");
+        let command = texts(container, "/command");
+        let role = command.first().and_then(|path| path.strip_prefix("/diskplugin-"));
+        let pod = args
+            .contains(&"--leader-election")
+            .then_some("--leader-election-identity=pod");
+        let line = ["diskplugin"].into_iter().chain(args).chain(pod);
+        let error = program(role.unwrap_or_default()).try_get_matches_from(line).err()?;
+        Some(error.to_string())
+    })
 }

@@ -62,7 +62,7 @@ fn helm(args: &[&str]) -> Option<String> {
 /// The lines of `tests/helm/bin/strict COMMAND CHART ARGS`, which reads lines of JSON and writes others.
 pub(crate) fn strict(command: &str, args: &[&str], lines: impl IntoIterator<Item = Value>) -> Option<Vec<Value>> {
     let lines: String = lines.into_iter().map(|line| format!("{line}\n")).collect();
-    let args = [&[command, "deploy/helm/diskplugin"], args].concat();
+    let args = [&[command, "deploy/helm/diskplugin"][..], args].concat();
     let output = run("tests/helm/bin/strict", &args, lines.as_bytes())?;
     Some(output.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
