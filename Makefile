@@ -171,7 +171,7 @@ $(SANITY): tests/tools/go.mod tests/tools/go.sum
 	cd tests/tools && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ tool
 	@touch $@
 
-$(HELM): tests/helm/go.mod tests/helm/go.sum tests/helm/strict/main.go
+$(HELM): tests/helm/go.mod tests/helm/go.sum $(wildcard tests/helm/strict/*.go)
 	cd tests/helm && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ helm.sh/helm/v4/cmd/helm ./strict
 	@touch $@
 

@@ -6,6 +6,7 @@ use clap::Args;
 use ecs::metadata::{DEFAULT_ENDPOINT, Item, Metadata, MetadataError};
 
 use super::endpoint::Url;
+use super::parse::place;
 use super::variable::{is_on, variable};
 use crate::base::Deadline;
 use crate::base::error_chain;
@@ -17,12 +18,12 @@ const METADATA_TIMEOUT: Duration = Duration::from_secs(6);
 #[derive(Debug, Args)]
 pub struct LocationArgs {
     /// Region of the disks. Default: from the instance metadata service.
-    #[arg(long, env = "DISKPLUGIN_REGION")]
+    #[arg(long, env = "DISKPLUGIN_REGION", value_parser = place::<RegionId>)]
     pub region: Option<RegionId>,
 
     /// Zone of the node; for the controller, the zone of disks for which neither topology nor StorageClass
     /// names a zone. Default: from the instance metadata service.
-    #[arg(long, env = "DISKPLUGIN_ZONE")]
+    #[arg(long, env = "DISKPLUGIN_ZONE", value_parser = place::<ZoneId>)]
     pub zone: Option<ZoneId>,
 
     /// URL of the instance metadata service.

@@ -1,9 +1,11 @@
 //! Parsers of values.
 
 use std::path::{Component, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
-use crate::model::{Bytes, Category};
+use crate::model::driver::{is_domain, is_label};
+use crate::model::{Bytes, Category, InvalidId};
 
 /// An absolute path without `..`, and not the root.
 pub(crate) fn directory(text: &str) -> Result<PathBuf, String> {
@@ -46,31 +48,41 @@ pub(crate) fn memory(text: &str) -> Result<Bytes, String> {
 pub struct Interval(pub Option<Duration>);
 
 pub(crate) fn interval(text: &str) -> Result<Interval, String> {
-    match humantime::parse_duration(text) {
+    match duration(text) {
         Ok(Duration::ZERO) => Ok(Interval(None)),
         Ok(interval) if interval >= Duration::from_secs(10) => Ok(Interval(Some(interval))),
         _ => Err("allowed: a duration such as 5m, at least 10s, or 0s for never".to_owned()),
     }
 }
 
+/// Whole numbers of at most nine digits, each with its unit. Other units of the library are ambiguous: `1M` is a month.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = humantime::parse_duration(text);
-    parsed.map_err(|_| "allowed: a duration such as 500ms, 25s, 2m or 1h".to_owned())
+    let is_unit = |unit: &str| ["ms", "s", "m", "h", "d"].contains(&unit);
+    let mut units = text.split(|c: char| c.is_ascii_digit()).filter(|unit| !unit.is_empty());
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+    let fits = units.all(is_unit) && numbers.all(|number| number.len() <= 9);
+    let parsed = fits.then(|| humantime::parse_duration(text).ok()).flatten();
+    let with_unit = parsed.filter(|_| text.ends_with(|c: char| c.is_ascii_alphabetic()));
+    with_unit.ok_or_else(|| "allowed: a duration such as 500ms, 25s, 2m, 1h30m or 7d".to_owned())
 }
 
-/// Whether a name has these characters at both ends, and between them also those of `inner`.
-fn is_name(text: &str, longest: usize, is_end: fn(char) -> bool, inner: &str) -> bool {
-    let fits = |c: char| is_end(c) || inner.contains(c);
-    text.len() <= longest && text.chars().all(fits) && text.starts_with(is_end) && text.ends_with(is_end)
+/// The ID of a region or zone, which is a part of host names and the value of labels.
+pub(crate) fn place<T: FromStr<Err = InvalidId>>(text: &str) -> Result<T, String> {
+    let fits = text.len() <= 63 && is_label(text);
+    let id = fits.then(|| text.parse().ok()).flatten();
+    id.ok_or_else(|| {
+        "allowed: lower-case letters, digits and -, at most 63, with a letter or digit at both ends".to_owned()
+    })
 }
 
 /// An object name: a DNS subdomain (RFC 1123).
 pub(crate) fn object_name(text: &str) -> Result<String, String> {
-    let fits = is_name(text, 253, |c| c.is_ascii_lowercase() || c.is_ascii_digit(), "-.");
-    match fits {
+    match is_domain(text, 253) {
         true => Ok(text.to_owned()),
         false => Err(
-            "allowed: lower-case letters, digits, - and ., at most 253, with a letter or digit at both ends".to_owned(),
+            "allowed: lower-case letters, digits, - and ., at most 253, with a letter or digit at both ends of \
+             each part"
+                .to_owned(),
         ),
     }
 }
@@ -81,8 +93,12 @@ pub(crate) fn taint_key(text: &str) -> Result<String, String> {
         Some((domain, own)) => (Some(domain), own),
         None => (None, text),
     };
-    let fits = is_name(own, 63, |c| c.is_ascii_alphanumeric(), "-_.")
-        && domain.is_none_or(|domain| object_name(domain).is_ok());
+    let is_end = |c: char| c.is_ascii_alphanumeric();
+    let fits = own.len() <= 63
+        && own.chars().all(|c| is_end(c) || "-_.".contains(c))
+        && own.starts_with(is_end)
+        && own.ends_with(is_end)
+        && domain.is_none_or(|domain| is_domain(domain, 253));
     match fits {
         true => Ok(text.to_owned()),
         false => Err(
@@ -119,7 +135,7 @@ mod tests {
         for good in ["a", "disks-instance-types", "a.b-1"] {
             assert!(object_name(good).is_ok(), "{good}");
         }
-        for bad in ["", "A", "a_b", "-a", "a.", "a/b", &"a".repeat(254)] {
+        for bad in ["", "A", "a_b", "-a", "a.", "a..b", "a/b", &"a".repeat(254)] {
             assert!(object_name(bad).is_err(), "{bad}");
         }
         for good in ["not-ready", "diskplugin.csi.example/agent-not-ready", "A_b.c"] {

@@ -11,7 +11,7 @@ ecs::id!(
     /// The name under which a driver is registered, and which its classes name: in the notation of domain names, at
     /// most 63 characters (CSI, `GetPluginInfoResponse.name`), in lower case, as the `CSIDriver` object of Kubernetes
     /// requires.
-    DriverName, "driver name", RULE, is_valid
+    DriverName, "driver name", RULE, |text| is_domain(text, LONGEST)
 );
 
 impl Default for DriverName {
@@ -20,11 +20,15 @@ impl Default for DriverName {
     }
 }
 
-fn is_valid(text: &str) -> bool {
+/// Whether a text is a domain name (RFC 1123) in lower case.
+pub(crate) fn is_domain(text: &str, longest: usize) -> bool {
+    text.len() <= longest && text.split('.').all(is_label)
+}
+
+/// Whether a text is a part of a domain name in lower case, of any length.
+pub(crate) fn is_label(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let is_part =
-        |part: &str| part.starts_with(plain) && part.ends_with(plain) && part.chars().all(|c| plain(c) || c == '-');
-    text.len() <= LONGEST && text.split('.').all(is_part)
+    text.starts_with(plain) && text.ends_with(plain) && text.chars().all(|c| plain(c) || c == '-')
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::api::text;
 use crate::common::fake::{Fake, KEY, SECRET};
-use crate::helm::{file, helm, packaged_chart};
+use crate::common::process::Ended;
+use crate::helm::{file, helm, packaged_chart, start};
 use crate::machine::DRIVER;
 use crate::path::{core, grouped};
 use crate::plane::{NAMESPACE, Plane};
@@ -45,6 +46,8 @@ pub(crate) struct Spec<'a> {
     pub(crate) driver: &'a str,
     /// The file of values.
     pub(crate) values: &'a str,
+    /// The chart, unless it is the current one.
+    pub(crate) chart: Option<&'a str>,
 }
 
 /// The release of all scenarios.
@@ -53,6 +56,7 @@ pub(crate) const SPEC: Spec<'static> = Spec {
     namespace: NAMESPACE,
     driver: DRIVER,
     values: "tests/cluster/values.yaml",
+    chart: None,
 };
 
 impl Release {
@@ -66,10 +70,14 @@ impl Release {
             "stringData": {"access-key-id": KEY, "access-key-secret": SECRET},
         });
         api.create(&core(spec.namespace, "secrets"), &keys).await;
+        let chart = match spec.chart {
+            Some(path) => file(path),
+            None => packaged_chart(plane).await,
+        };
         let args = [
             "install",
             spec.name,
-            &packaged_chart(plane).await,
+            &chart,
             "--values",
             &file(spec.values),
             "--set",
@@ -91,10 +99,16 @@ impl Release {
 
     /// Upgrades the release as in the guide, with further arguments, and reads the new pods.
     pub(crate) async fn upgrade(&mut self, plane: &Plane, more: &[&str]) {
+        let Ended { code, stderr, .. } = self.try_upgrade(plane, more).await;
+        assert_eq!(code, Some(0), "helm upgrade {more:?}: {stderr}");
+        self.read_pods(plane).await;
+    }
+
+    /// Upgrades the release, if Helm does not refuse it.
+    pub(crate) async fn try_upgrade(&self, plane: &Plane, more: &[&str]) -> Ended {
         let chart = packaged_chart(plane).await;
         let args = ["upgrade", &self.name, &chart, "--reset-then-reuse-values"];
-        helm(plane, &self.namespace, [&args[..], more].concat()).await;
-        self.read_pods(plane).await;
+        start(plane, &self.namespace, &[&args[..], more].concat()).ended().await
     }
 
     /// Uninstalls the release, and waits until all its objects are deleted.

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use crate::api::text;
 use crate::cloud;
 use crate::cluster::Cluster;
+use crate::common::process::Ended;
+use crate::helm::helm;
 use crate::machine::{Machine, PLAIN};
 use crate::namespace::Volume;
 use crate::path::{cluster_scoped, core, storage};
@@ -16,13 +18,15 @@ use crate::wait::until;
 
 /// The StorageClass of its values.
 const CLASS: &str = "upgraded-plain";
+/// The same class with another parameter.
+const REPLACED: &str = "storageClasses[0].name=upgraded-plain,storageClasses[0].parameters.type=cloud_auto";
 
 /// UIDs of objects by kind and name.
 type Uids = BTreeMap<(String, String), String>;
 
-/// Installs the chart with optional parts disabled next to another release, and enables them by an upgrade while a
-/// volume is in use. Objects keep their UIDs, the volume stays attached, and a claim created during the upgrade is
-/// provisioned.
+/// Installs the chart of 0.1.0 with optional parts disabled next to another release, and upgrades it while a volume is
+/// in use. An upgrade that Kubernetes would refuse changes nothing. Otherwise objects keep their UIDs, the volume stays
+/// attached, and a claim created during the upgrade is provisioned, with a class that was replaced.
 pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let plane = &cluster.plane;
@@ -31,6 +35,7 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
         namespace: &scene.name,
         driver: "upgraded.csi.example",
         values: "tests/cluster/upgrade.yaml",
+        chart: Some("tests/cluster/diskplugin-0.1.0.tgz"),
     };
     let mut release = Release::install(plane, &cluster.cloud, &spec).await;
     let pod = release.start(plane, 0).await;
@@ -38,12 +43,18 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     scene.claim("data", CLASS, json!({})).await;
     let volume = scene.attached_pod("app", "data", &machine).await;
 
-    let (objects, users) = (uids(cluster, &release).await, used(scene, &volume).await);
+    assert_refused(cluster, &release).await;
+    let (mut objects, users) = (uids(cluster, &release).await, used(scene, &volume).await);
+    objects.retain(|(kind, _), _| kind != "StorageClass");
     let before = machine.node_info(cluster, &release).await;
     pod.kill().await;
     scene.claim("meanwhile", CLASS, json!({})).await;
     scene.pod("later", &["meanwhile"], json!({})).await;
-    release.upgrade(plane, &["--set", "instanceTypes.publish=true"]).await;
+    let ended = plane.kubectl(["delete", "storageclass", CLASS]).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    release
+        .upgrade(plane, &["--set", "instanceTypes.publish=true", "--set", REPLACED])
+        .await;
 
     let (objects_now, users_now) = (uids(cluster, &release).await, used(scene, &volume).await);
     assert_eq!(users, users_now, "an object that uses the volume was recreated");
@@ -68,6 +79,63 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
         .await;
     pod.kill().await;
     release.uninstall(plane).await;
+}
+
+/// Asserts that upgrades that Kubernetes would refuse are refused by Helm, with the fields, and change nothing.
+async fn assert_refused(cluster: &Cluster, release: &Release) {
+    let plane = &cluster.plane;
+    let before = contents(cluster, release).await;
+    for (set, texts) in [
+        (
+            REPLACED,
+            [
+                "StorageClass upgraded-plain, storageClasses[0]",
+                "parameters.type is \"cloud_essd,cloud_auto\", and \"cloud_auto\"",
+            ],
+        ),
+        (
+            "volumeAttributesClasses[0].name=upgraded-fast,volumeAttributesClasses[0].parameters.type=cloud_essd",
+            [
+                "VolumeAttributesClass upgraded-fast, volumeAttributesClasses[0]",
+                "parameters.provisionedIops is \"1000\", and not set",
+            ],
+        ),
+        (
+            "fullnameOverride=other",
+            [
+                "DaemonSet upgraded-diskplugin-node",
+                "set fullnameOverride to \"upgraded-diskplugin\"",
+            ],
+        ),
+        (
+            "nameOverride=n,fullnameOverride=upgraded-diskplugin",
+            ["Deployment upgraded-diskplugin-controller", "matchLabels"],
+        ),
+        (
+            "clusterId=other",
+            ["--cluster-id=upgraded is installed", "restore the value"],
+        ),
+    ] {
+        let Ended { code, stderr, .. } = release.try_upgrade(plane, &["--set", set]).await;
+        assert_eq!(code, Some(1), "{set}: {stderr}");
+        assert!(texts.iter().all(|text| stderr.contains(text)), "{set}: {stderr}");
+    }
+    assert_eq!(before, contents(cluster, release).await);
+    let history = helm(plane, &release.namespace, ["history", "upgraded", "--output=json"]).await;
+    let history: Value = serde_json::from_str(&history).unwrap();
+    assert_eq!(history.as_array().map(Vec::len), Some(1), "{history}");
+}
+
+/// The release's objects without what controllers write.
+async fn contents(cluster: &Cluster, release: &Release) -> Vec<Value> {
+    let mut objects = release.objects(&cluster.plane).await;
+    for object in &mut objects {
+        let body = object.as_object_mut().unwrap();
+        body.remove("status");
+        let metadata = body["metadata"].as_object_mut().unwrap();
+        metadata.retain(|key, _| !["resourceVersion", "managedFields"].contains(&key.as_str()));
+    }
+    objects
 }
 
 /// The UIDs of the release's objects.

@@ -5,6 +5,7 @@
 
 mod classes;
 mod comparison;
+mod formats;
 mod images;
 mod monitoring;
 mod names;
@@ -15,6 +16,7 @@ mod pods;
 mod render;
 mod rights;
 mod settings;
+mod upgrades;
 mod values;
 
 /// Fails with one line per problem.

@@ -1,6 +1,7 @@
 //! The rendered objects: of three variants from the goldens, of the others from Helm.
 
 use std::collections::BTreeMap;
+use std::io::{Seek as _, Write as _};
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -54,18 +55,32 @@ static MANIFESTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
 });
 
 /// The output of `tests/helm/render`; none, with the reason, if Helm is not built.
-#[expect(clippy::disallowed_methods, reason = "the tests of this suite are synchronous")]
 fn helm(args: &[&str]) -> Option<String> {
+    run("tests/helm/render", args, &[])
+}
+
+/// The lines of `tests/helm/bin/strict COMMAND CHART ARGS`, which reads lines of JSON and writes others.
+pub(crate) fn strict(command: &str, args: &[&str], lines: impl IntoIterator<Item = Value>) -> Option<Vec<Value>> {
+    let lines: String = lines.into_iter().map(|line| format!("{line}\n")).collect();
+    let args = [&[command, "deploy/helm/diskplugin"][..], args].concat();
+    let output = run("tests/helm/bin/strict", &args, lines.as_bytes())?;
+    Some(output.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the tests of this suite are synchronous")]
+fn run(program: &str, args: &[&str], input: &[u8]) -> Option<String> {
     if !root().join("tests/helm/bin/helm").exists() {
         let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
         assert!(!ci, "tests/helm/bin/helm is not built, and CI must not skip");
-        eprintln!("SKIPPED: {args:?} of the chart because tests/helm/bin/helm is not built");
+        eprintln!("SKIPPED: {program} {args:?} because tests/helm/bin/helm is not built");
         return None;
     }
-    let script = root().join("tests/helm/render");
-    let output = std::process::Command::new(script).args(args).output().unwrap();
+    let mut stdin = tempfile::tempfile().unwrap();
+    stdin.write_all(input).and_then(|()| stdin.rewind()).unwrap();
+    let mut command = std::process::Command::new(root().join(program));
+    let output = command.current_dir(root()).args(args).stdin(stdin).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "tests/helm/render {args:?}: {errors}");
+    assert!(output.status.success(), "{program} {args:?}: {errors}");
     Some(String::from_utf8(output.stdout).unwrap())
 }
 

@@ -160,6 +160,8 @@ fn schema_rejects_unknown_keys_except_in_maps_of_the_user() {
     ];
     let mut wrong = Vec::new();
     let mut rest: Vec<(String, &Value)> = vec![(String::new(), &rules)];
+    let definitions = rules["definitions"].as_object().into_iter().flatten();
+    rest.extend(definitions.map(|(name, rule)| (format!(".{name}"), rule)));
     let mut count = 0;
     while let Some((path, rule)) = rest.pop() {
         if rule.get("type").and_then(Value::as_str) == Some("object") {
@@ -174,8 +176,10 @@ fn schema_rejects_unknown_keys_except_in_maps_of_the_user() {
                 wrong.push(format!("{path} accepts any key"));
             }
         }
-        let named = rule.get("properties").and_then(Value::as_object).into_iter().flatten();
-        rest.extend(named.map(|(key, rule)| (format!("{path}.{key}"), rule)));
+        for key in ["properties", "patternProperties"] {
+            let named = rule.get(key).and_then(Value::as_object).into_iter().flatten();
+            rest.extend(named.map(|(key, rule)| (format!("{path}.{key}"), rule)));
+        }
         let inner = ["items", "additionalProperties"]
             .into_iter()
             .filter_map(|key| rule.get(key));

@@ -31,7 +31,7 @@
 - --assume-role-arn={{ . }}
 {{- end }}
 {{- with .Values.credentials.assumeRole.externalId }}
-- --assume-role-external-id={{ . }}
+- {{ printf "--assume-role-external-id=%s" . | quote }}
 {{- end }}
 {{- end }}
 
@@ -130,7 +130,7 @@
 # A directory without subPath, so that kubelet updates it in the running pod.
 - name: credentials
   secret:
-    secretName: {{ include "diskplugin.secret" . }}
+    secretName: {{ include "diskplugin.secret" . | quote }}
     defaultMode: 0440
 {{- else if eq .Values.credentials.source "oidc" }}
 - name: credentials
@@ -139,7 +139,7 @@
     sources:
       - serviceAccountToken:
           path: token
-          audience: {{ .Values.credentials.oidc.audience }}
+          audience: {{ .Values.credentials.oidc.audience | quote }}
           expirationSeconds: {{ .Values.credentials.oidc.expirationSeconds }}
 {{- end }}
 {{- with include "diskplugin.caBundle" . }}

@@ -1,17 +1,17 @@
 {{/* Names and parts that several objects share. */}}
 
 {{- define "diskplugin.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimAll "-" }}
 {{- end }}
 
 {{- define "diskplugin.fullname" -}}
 {{- $name := include "diskplugin.name" . }}
 {{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- .Values.fullnameOverride | trunc 40 | trimAll "-" }}
 {{- else if contains $name .Release.Name }}
-{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- .Release.Name | trunc 40 | trimAll "-." }}
 {{- else }}
-{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" }}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimAll "-." }}
 {{- end }}
 {{- end }}
 
@@ -22,20 +22,17 @@
 
 {{/* Selector labels. A Deployment's selector is immutable, so they must never change. */}}
 {{- define "diskplugin.selector" -}}
-app.kubernetes.io/name: {{ include "diskplugin.name" .root }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
-app.kubernetes.io/component: {{ .component }}
+{{- toYaml (dict "app.kubernetes.io/name" (include "diskplugin.name" .root) "app.kubernetes.io/instance" .root.Release.Name "app.kubernetes.io/component" .component) }}
 {{- end }}
 
+{{/* Labels of an object: root, component, and `more` labels of the user. Only `part-of` can be replaced (diskplugin.check). */}}
 {{- define "diskplugin.labels" -}}
-{{ include "diskplugin.selector" . }}
-app.kubernetes.io/part-of: {{ include "diskplugin.name" .root }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
-{{- with .root.Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $replaceable := dict "app.kubernetes.io/part-of" (include "diskplugin.name" .root) }}
+{{- $own := include "diskplugin.selector" . | fromYaml }}
+{{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service }}
+{{- $_ := set $own "app.kubernetes.io/version" .root.Chart.AppVersion }}
+{{- $_ := set $own "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") }}
+{{- toYaml (mergeOverwrite $replaceable (.root.Values.commonLabels | default dict) (.more | default dict) $own) }}
 {{- end }}
 
 {{/* Image reference by digest, otherwise by tag: root, image, fallback (tag), key. `imageRegistry` replaces all but the last component. */}}
@@ -66,7 +63,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- $excluded = append $excluded (dict "key" $label "operator" "DoesNotExist") }}
 {{- end }}
 {{- end }}
-{{- $affinity := deepCopy .Values.node.affinity }}
+{{- $affinity := deepCopy (.Values.node.affinity | default dict) }}
 {{- if $excluded }}
 {{- $node := $affinity.nodeAffinity | default dict }}
 {{- $required := $node.requiredDuringSchedulingIgnoredDuringExecution | default dict }}
@@ -215,7 +212,7 @@ true
 # The certificate of the HTTP port. A directory without subPath, so that kubelet updates it in the running pod.
 - name: tls
   secret:
-    secretName: {{ . }}
+    secretName: {{ . | quote }}
     defaultMode: 0440
 {{- end }}
 {{- end }}
