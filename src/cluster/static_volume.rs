@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    fn volume(fields: Value) -> StaticVolume {
+    fn volume(fields: &Value) -> StaticVolume {
         let mut row = json!({
             "DiskId": "d-1A", "SerialNumber": "1A", "ZoneId": "z-a", "Category": "cloud_essd", "Size": 40,
             "PerformanceLevel": "PL1", "Status": "Available", "Type": "data",
@@ -171,7 +171,7 @@ mod tests {
         // A name that YAML would read as a number.
         let tag = |name: &str, value| json!({"TagKey": format!("{}{name}", tag::CREATED_FOR), "TagValue": value});
         let tags = json!({"Tag": [tag("pvc/namespace", "team"), tag("pvc/name", "123")]});
-        let [volume, claim] = objects(&volume(json!({"Tags": tags})));
+        let [volume, claim] = objects(&volume(&json!({"Tags": tags})));
         assert_eq!(volume["metadata"]["name"], "d-1a");
         assert_eq!(volume["spec"]["claimRef"], json!({"namespace": "team", "name": "123"}));
         assert_eq!(volume["spec"]["persistentVolumeReclaimPolicy"], "Retain");

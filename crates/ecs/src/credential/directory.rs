@@ -50,12 +50,12 @@ impl CredentialProvider for Directory {
         }
         let place = format!("the Secret directory {}", self.path.display());
         for (id, secret) in PAIRS {
-            let found = from_parts(
-                &place,
+            let parts = [
                 (id, read(&version, id).await?),
                 (secret, read(&version, secret).await?),
                 (TOKEN, read(&version, TOKEN).await?),
-            )?;
+            ];
+            let found = from_parts(&place, &parts)?;
             if let Some(found) = found {
                 // Files in the directory itself may change at any time.
                 *cached() = (version != self.path).then(|| (version, found.clone()));

@@ -60,8 +60,8 @@ impl CredentialProvider for Environment {
                 .into_iter()
                 .find(|name| self.get(name).is_some())
                 .unwrap_or(own_token);
-            let [id, secret, token] = [id, secret, token].map(|name| (name, self.get(name)));
-            let found = from_parts("the environment", id, secret, token)?;
+            let parts = [id, secret, token].map(|name| (name, self.get(name)));
+            let found = from_parts("the environment", &parts)?;
             if let Some(found) = found {
                 return Ok(found);
             }

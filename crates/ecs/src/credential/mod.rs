@@ -95,12 +95,7 @@ impl CredentialProvider for Credentials {
 type Part<'a> = (&'a str, Option<Vec<u8>>);
 
 /// The credentials of an id and a secret, none without both, or an error that names the missing or malformed one.
-fn from_parts(
-    place: &str,
-    id: Part<'_>,
-    secret: Part<'_>,
-    token: Part<'_>,
-) -> Result<Option<Credentials>, CredentialError> {
+fn from_parts(place: &str, [id, secret, token]: &[Part<'_>; 3]) -> Result<Option<Credentials>, CredentialError> {
     let parse = |(name, bytes): &Part<'_>, punctuation| match bytes {
         Some(bytes) => key::parse(place, name, bytes, punctuation),
         None => Ok(None),
@@ -110,10 +105,10 @@ fn from_parts(
         present: present.to_owned(),
         absent: absent.to_owned(),
     };
-    match (parse(&id, key::ID)?, parse(&secret, key::SECRET)?) {
+    match (parse(id, key::ID)?, parse(secret, key::SECRET)?) {
         (Some(id), Some(secret)) => {
             let mut credentials = Credentials::new(id, secret).with_origin(place);
-            credentials.security_token = parse(&token, key::SECRET)?.map(Into::into);
+            credentials.security_token = parse(token, key::SECRET)?.map(Into::into);
             Ok(Some(credentials))
         }
         (None, None) => Ok(None),

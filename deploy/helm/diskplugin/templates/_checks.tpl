@@ -62,17 +62,11 @@ sidecars.snapshotter.featureGates: "CSIVolumeGroupSnapshot" is a key of the char
 
 {{/* Elements of a list with the same name, and ports of a pod that are used twice. */}}
 {{- define "diskplugin.duplicates" -}}
-{{- $lists := dict
-  "controller.env" (concat (list (dict "name" "POD_NAME") (dict "name" "POD_NAMESPACE")) (.Values.controller.env | default list))
-  "node.env" (concat (list (dict "name" "DISKPLUGIN_NODE_NAME")) (.Values.node.env | default list)) }}
 {{- range $path := list "storageClasses" "volumeSnapshotClasses" "volumeGroupSnapshotClasses" "volumeAttributesClasses" }}
-{{- $_ := set $lists $path (get $.Values $path | default list) }}
-{{- end }}
-{{- range $path, $elements := $lists }}
 {{- $seen := dict }}
-{{- range $elements }}
+{{- range get $.Values $path | default list }}
 {{- if hasKey $seen .name }}
-{{ $path }}: the name {{ quote .name }} is used twice, or by the chart: remove it
+{{ $path }}: the name {{ quote .name }} is used twice: remove one
 {{- end }}
 {{- $_ := set $seen .name true }}
 {{- end }}
