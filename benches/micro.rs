@@ -77,6 +77,7 @@ fn plan(bencher: Bencher<'_, '_>) {
         .into_iter()
         .map(|zone| zone.map(|zone: ZoneId| AllowedZone::from(zone)));
     let new = NewDisk {
+        deletion_snapshot_days: None,
         name: "pvc-1".to_owned(),
         size: SizeRange {
             required: Some(Bytes(100 << 30)),

@@ -204,11 +204,11 @@ mod tests {
             format!("{ZONE_KEY} z-a"),
             "disk.diskplugin.csi.example/cloud_essd available",
         );
-        let mut zonal = volume(json!({}));
+        let mut zonal = volume(&json!({}));
         assert_eq!(terms(&zonal), [zone.as_str()]);
         zonal.with_category = true;
         assert_eq!(terms(&zonal), [zone.as_str(), category]);
-        assert!(terms(&volume(json!({"ZoneId": null}))).is_empty());
+        assert!(terms(&volume(&json!({"ZoneId": null}))).is_empty());
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
         ] {
             let volume = StaticVolume {
                 filesystem,
-                ..volume(json!({"MultiAttach": is_shared}))
+                ..volume(&json!({"MultiAttach": is_shared}))
             };
             let [volume, claim] = objects(&volume);
             assert_eq!(claim["spec"]["accessModes"], json!([mode]));
