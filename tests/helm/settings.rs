@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use clap::CommandFactory as _;
+use clap::{Arg, CommandFactory as _};
 use diskplugin::app::{Cli, ControllerCli, NodeCli};
 use diskplugin::model::instance_types::Document;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::render::{Object, all, list, one, texts, variant};
+use crate::render::{Object, all, list, one, read, text, texts, variant};
 use crate::report;
 
 #[test]
@@ -43,6 +43,19 @@ fn the_driver_accepts_its_flags() {
         program("diskplugin-node", "node"),
     ];
     assert_eq!(seen, BTreeSet::from(expected));
+}
+
+#[test]
+fn extra_arguments_are_flags_of_the_program() {
+    let schema: Value = serde_json::from_str(&read("deploy/helm/diskplugin/values.schema.json")).unwrap();
+    for (role, mut program) in [("controller", ControllerCli::command()), ("node", NodeCli::command())] {
+        program.build();
+        let flags = program.find_subcommand(role).unwrap().get_arguments();
+        let names: BTreeSet<&str> = flags.filter_map(Arg::get_long).filter(|name| *name != "help").collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let pointer = format!("/properties/{role}/properties/extraArgs/items/pattern");
+        assert_eq!(text(&schema, &pointer), format!("^--({})(=.*)?$", names.join("|")));
+    }
 }
 
 #[test]
