@@ -9,7 +9,7 @@ use diskplugin::csi::param::snapshot::SnapshotClass;
 use diskplugin::csi::param::{Class, mutable};
 use serde_json::{Value, json};
 
-use crate::render::{list, read, strict, text, texts};
+use crate::render::{arguments, list, read, strict, text, texts};
 use crate::report;
 
 /// Values with the flag or parameter, and the chart's values that contain them.
@@ -209,7 +209,7 @@ fn invalid_flags(object: &Value) -> Option<String> {
     let containers = pods.iter().flat_map(|pod| list(object, pod));
     let mut driver = containers.filter(|container| ["diskplugin", "doctor"].contains(&text(container, "/name")));
     driver.find_map(|container| {
-        let args = texts(container, "/args");
+        let args = arguments(container);
         let command = texts(container, "/command");
         let role = command.first().and_then(|path| path.strip_prefix("/diskplugin-"));
         let pod = args

@@ -159,6 +159,13 @@ pub(crate) fn texts<'a>(body: &'a Value, pointer: &str) -> Vec<&'a str> {
     elements.map(|element| element.as_str().unwrap()).collect()
 }
 
+/// The arguments of a container, without the file that the driver reads when it parses them.
+pub(crate) fn arguments(container: &Value) -> Vec<&str> {
+    let mut args = texts(container, "/args");
+    args.retain(|arg| *arg != "--ca-bundle=/etc/diskplugin-ca/ca.crt");
+    args
+}
+
 impl Object {
     /// `variant: Kind name`.
     pub(crate) fn at(&self) -> String {

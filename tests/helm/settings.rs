@@ -7,7 +7,7 @@ use diskplugin::app::{Cli, ControllerCli, NodeCli};
 use diskplugin::model::instance_types::Document;
 use serde_json::{Value, json};
 
-use crate::render::{Object, all, list, one, read, text, texts, variant};
+use crate::render::{Object, all, arguments, list, one, read, text, texts, variant};
 use crate::report;
 
 #[test]
@@ -18,7 +18,7 @@ fn the_driver_accepts_its_flags() {
         if !["diskplugin", "doctor"].contains(&container.name) {
             return None;
         }
-        let args = texts(container.body, "/args");
+        let args = arguments(container.body);
         let command = texts(container.body, "/command");
         let mut program = match command.as_slice() {
             // The image's entry point.

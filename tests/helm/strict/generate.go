@@ -36,7 +36,6 @@ var open = map[string]string{
 	"tlsConfig":         `{"serverName":"a"}`,
 	"extraVolumes":      `{"name":"more","emptyDir":{}}`,
 	"extraVolumeMounts": `{"name":"more","mountPath":"/more"}`,
-	"extraEnv":          `{"name":"MORE","value":"1"}`,
 	"global":            `{"any":1}`,
 }
 
@@ -103,8 +102,12 @@ func (g generator) value(rule map[string]any, key string) any {
 		return low + g.Float64()*(high-low)
 	case "array":
 		list := []any{}
+		items := rule["items"].(map[string]any)
+		if _, ok := open[key]; ok {
+			items = map[string]any{"type": "object"}
+		}
 		for range g.Intn(3) {
-			list = append(list, g.value(rule["items"].(map[string]any), key))
+			list = append(list, g.value(items, key))
 		}
 		return list
 	case "object":
