@@ -44,7 +44,7 @@ const LAST_LINES: &str = "
 controller --cluster-id=c NO_METADATA | --region is not set | http://127.0.0.1:9 | set it, or
 all-in-one --cluster-id=c --node-id=i-1 --region=r NO_METADATA | --zone is not set | http://127.0.0.1:9 | set it, or
 controller --region=cn-beijing NO_METADATA | --cluster-id is not set: set an ID that is unique
-controller --region=CN/BEIJING | --region | is not a valid region ID; expected: letters
+controller --region=CN/BEIJING | --region | allowed: lower-case letters, digits and -
 controller --no-such-flag | '--no-such-flag'
 controller --network=moon | 'moon' | --network | public, vpc
 controller CLUSTER --credentials=oidc NO_METADATA | --oidc-role-arn

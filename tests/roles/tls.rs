@@ -267,7 +267,7 @@ async fn a_bundle_that_cannot_be_used_is_refused_at_the_start() {
         ),
         (format!("{good}{key}").into(), "has a private key"),
         (key.into(), "has a private key"),
-        (good[..middle].into(), "no certificate in PEM format"),
+        (good[..middle].into(), "not valid PEM"),
         (good.replace(&good[middle..middle + 1], "!").into(), "not valid PEM"),
     ] {
         let start = doctor().args([trusting(&file(&dir, content))]);

@@ -72,7 +72,7 @@ fn authorities(bundle: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
         Ok(_) => Err("the file has no certificate in PEM format (-----BEGIN CERTIFICATE-----)".to_owned()),
-        Err(error) => Err(format!("the file is not valid PEM: {error}")),
+        Err(_) => Err("the file is not valid PEM: a section has no end, or is not base64".to_owned()),
     }
 }
 
