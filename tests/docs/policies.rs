@@ -101,7 +101,10 @@ fn the_service_account_of_the_chart_can_assume_the_role() {
     let account = condition["oidc:sub"].as_str().unwrap();
     let name = account.strip_prefix("system:serviceaccount:diskplugin:").unwrap();
     let rendered = read("tests/helm/golden/minimal.yaml");
-    assert!(rendered.contains(&format!("serviceAccountName: \"{name}\"\n")), "{name}");
+    assert!(
+        rendered.contains(&format!("serviceAccountName: \"{name}\"\n")),
+        "{name}"
+    );
     let audience = condition["oidc:aud"].as_str().unwrap();
     let values = read("deploy/helm/diskplugin/values.yaml");
     assert!(values.contains(&format!("audience: {audience}\n")), "{audience}");
