@@ -87,7 +87,7 @@ async fn the_last_line_of_a_failed_start_has_the_reason() {
             assert_has(ended.stderr.lines().last().unwrap(), &parts);
             let mut objects = ended.stderr.lines().map(serde_json::from_str::<serde_json::Value>);
             assert!(
-                format == "text" || objects.all(|object| object.is_ok()),
+                format == "text" || objects.all(|object| object.is_ok_and(|object| object["message"].is_string())),
                 "{}",
                 ended.stderr
             );

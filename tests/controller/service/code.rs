@@ -65,7 +65,8 @@ async fn missing_resources_are_not_found_or_deleted() {
         assert_error(publish, Code::NotFound, &[odd]);
         let node = odd.replace("d-", "i-");
         let outcome = stage.publish(&volume, &node).await;
-        assert_error(outcome, Code::NotFound, &[&node]);
+        let name = if odd == "d-none" { "NO_SUCH_NODE: " } else { "" };
+        assert_error(outcome, Code::NotFound, &[name, &node]);
         let expand = proven(async || stage.expand(odd, 30).await).await;
         assert_error(expand, Code::NotFound, &[odd]);
         let snapshot = proven(async || stage.snapshot("snap", odd).await).await;
@@ -79,6 +80,19 @@ async fn missing_resources_are_not_found_or_deleted() {
         stage.unpublish(&volume, odd).await.unwrap();
     }
     assert_eq!((stage.disks(), stage.calls("CreateDisk")), (vec![volume], 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_without_any_right_is_denied() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    stage.configure(&json!({"denied": ["*"]}));
+    let parts = ["ACCESS_DENIED: ", "Forbidden.RAM", "RAM policy"];
+    assert_error(stage.publish(&volume, NODE).await, Code::PermissionDenied, &parts);
+    let created = proven(async || stage.create(new_volume("pvc-2")).await).await;
+    assert_error(created, Code::PermissionDenied, &parts);
+    let listed = stage.list_snapshots(ListSnapshotsRequest::default()).await;
+    assert!(listed.unwrap().entries.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -90,6 +90,7 @@ async fn an_invalid_group_request_is_rejected_without_a_cloud_call() {
     };
     for (request, field) in [
         (wanted("group", &[&one, &one]), "source_volume_ids"),
+        (wanted("group", &[&one, ""]), "source_volume_ids"),
         (with_parameter, "retentionDays"),
     ] {
         assert_error(create(&stage, request).await, Code::InvalidArgument, &[field]);

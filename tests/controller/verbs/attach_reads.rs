@@ -110,6 +110,10 @@ async fn empty_responses_do_not_prove_a_disk_absent() {
         setup.configure(&json!({"faults": [no_rows, {"action": "AttachDisk", "kind": order}]}));
         let hidden = setup.try_attach(seconds(30), &disk, &node_one()).await.unwrap_err();
         assert_not_final(&hidden);
+        if order.get("delay-after").is_some() {
+            let parts = ["nor any other resource of this cluster"];
+            assert_error(&hidden, FailureKind::DeadlineExceeded, &parts);
+        }
         assert!(setup.calls("AttachDisk") <= 8, "{order}");
         setup.clear_faults();
         setup.attach(&disk, &node_one()).await;

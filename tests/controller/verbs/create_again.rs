@@ -23,6 +23,11 @@ async fn a_lost_create_response_is_not_final_and_the_retry_returns_the_disk() {
             setup.lose_create(&loss, &new).await;
             let disk = setup.create(&new).await;
             assert_eq!(setup.only_disk(), disk.id);
+            // One call survives three losses.
+            let setup = Setup::without_canary(&["--create-delay=1s"]);
+            setup.faults("CreateDisk", 3, &loss);
+            let disk = setup.create(&new).await;
+            assert_eq!(setup.only_disk(), disk.id);
         }
     }
 }

@@ -14,7 +14,7 @@ async fn delete_of_an_attached_or_attaching_disk_fails_and_names_the_node() {
             }
             let rejected = setup.try_delete(minutes(1), &disk).await.unwrap_err();
             assert_failure(&rejected, Failure::DiskStillAttached);
-            assert_error(&rejected, FailureKind::FailedPrecondition, &["i-one"]);
+            assert_error(&rejected, FailureKind::FailedPrecondition, &[disk.as_str(), "i-one"]);
             assert_eq!(setup.row(&disk)["status"], "In_use");
             assert!(is_attaching || setup.calls("DeleteDisk") == 0);
         }
@@ -36,7 +36,14 @@ async fn delete_of_an_untagged_disk_or_a_disk_of_another_cluster_fails() {
     let setup = Setup::new(&[]);
     let untagged = setup.unmanaged_disk(Tags::new()).await;
     let foreign = setup.other_cluster().create(&new_disk("pvc-1")).await.id;
-    for (disk, owner) in [(untagged, "missing"), (foreign, "other-cluster")] {
+    // Created by this process, which remembers its tags.
+    let retagged = setup.disk("pvc-2").await;
+    let theirs = ecs::TagResources {
+        targets: ecs::TagTarget::Disks(vec![retagged.clone()]),
+        tags: [(tag::CLUSTER.to_owned(), "third".to_owned())].into(),
+    };
+    client(&setup.cloud).tag_resources(minutes(1), &theirs).await.unwrap();
+    for (disk, owner) in [(untagged, "missing"), (foreign, "other-cluster"), (retagged, "third")] {
         let rejected = setup.try_delete(minutes(1), &disk).await.unwrap_err();
         let parts = [disk.as_str(), owner, tag::CLUSTER, "cluster test"];
         assert_error(&rejected, FailureKind::FailedPrecondition, &parts);

@@ -74,6 +74,11 @@ async fn unsupported_combinations_of_disks_are_rejected_with_the_reason() {
     let rejected = setup.try_group(minutes(1), &new).await.unwrap_err();
     let is_missing = matches!(&rejected, Error::NoSuchDisk { disk } if *disk == none);
     assert!(is_missing, "{rejected:?}");
+    let rejected = setup
+        .try_snapshot(minutes(1), &new_snapshot("none", &none))
+        .await
+        .unwrap_err();
+    assert!(matches!(rejected, Error::NoSuchDisk { .. }), "{rejected:?}");
     assert!(setup.groups().is_empty());
     // Sixteen disks are the maximum and succeed.
     let fit = new_group("fit", &many[..16].iter().collect::<Vec<_>>());

@@ -123,6 +123,9 @@ async fn the_deadline_is_respected_under_throttling_and_the_error_names_it() {
             ),
             "{late:?}"
         );
+        if limit == "AttachDisk=0" {
+            assert_failure(&late, Failure::Throttled);
+        }
     }
 }
 
