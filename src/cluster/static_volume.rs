@@ -124,8 +124,9 @@ impl Cluster {
         });
         let volume = volumes.next();
         let key = serde_json::Value::from(category_key(&disk.category));
-        let nodes = self.objects("/apis/storage.k8s.io/v1/csinodes").await?;
-        let mut nodes = nodes.iter().flatten();
+        // Without them, the volume is only not limited to nodes that support its category.
+        let nodes = self.objects("/apis/storage.k8s.io/v1/csinodes").await.ok();
+        let mut nodes = nodes.iter().flatten().flatten();
         Ok(DiskUse {
             volume: volume.and_then(|one| Some(one["metadata"]["name"].as_str()?.to_owned())),
             has_category: nodes.any(|node| {

@@ -2,7 +2,7 @@
 
 use ecs::poll::WaitError;
 
-use crate::model::{DiskId, Failure, FailureKind, InstanceId, SnapshotId};
+use crate::model::{DiskId, Failure, FailureKind, InstanceId, SnapshotId, tag};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -46,7 +46,11 @@ pub enum Error {
         .source.failure().advice()
     )]
     CreationUnresolved { name: String, source: Box<Self> },
-    #[error("disk {disk} is not deleted: a snapshot is requested before its deletion, and is not complete")]
+    #[error(
+        "disk {disk} is not deleted: a snapshot is requested before its deletion, and is not complete (remove the tag {} \
+         of the disk to delete it without one)",
+        tag::DELETION_SNAPSHOT_DAYS
+    )]
     NotDeleted { disk: DiskId, source: Box<Self> },
     /// A failure that callers do not distinguish further.
     #[error("{text}")]

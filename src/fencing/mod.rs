@@ -4,8 +4,8 @@
 //! Promise: no node is marked whose instance may still write. The rule, in `rule`:
 //!
 //! 1. The Node is not ready, and all reads of its instance during the grace period report it as `Stopped`; or all reads
-//!    during at least a minute lack it, so that it was released. `Running`, `Starting`, `Stopping`, `Pending` and
-//!    unknown states are never sufficient, and start the period again.
+//!    during at least a minute lack it, and an earlier read with the same key had it, so that it was released.
+//!    `Running`, `Starting`, `Stopping`, `Pending` and unknown states are never sufficient, and start the period again.
 //! 2. A read counts only if it also reports the instance of a ready node as `Running` (the canary: the right account
 //!    and region, and permission to read), and if the access key has not changed. Any other read starts the periods of
 //!    all nodes again.

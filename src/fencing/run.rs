@@ -17,12 +17,9 @@ use crate::model::DriverName;
 /// The pause between two reads, which doubles while nothing changes.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
 
-/// The pause after a change, so that a burst of changes causes one read.
-const DEBOUNCE: Duration = Duration::from_secs(1);
-
-/// The number of nodes of interest in a read, and of ready ones, one of which must be running. Together as many as one
-/// call returns; a larger outage exceeds the share of the nodes anyway.
-const OF_INTEREST: usize = 90;
+/// Instances that one call returns: nodes of interest, known ready nodes, one of which must be running, and new ones.
+const MAX_PER_CALL: usize = 100;
+const OF_INTEREST: usize = 80;
 const CANARIES: usize = 10;
 
 const NOT_PROVEN: &str = "the state of the instances of nodes that are not ready is not proven: the response lacks the \
@@ -45,7 +42,8 @@ pub async fn run(mut fencing: Fencing, config: FencingConfig) {
     let mut pause = PAUSE.0;
     loop {
         let members = fencing.nodes.members();
-        if members.iter().all(|member| !fencing.is_of_interest(member)) {
+        let is_waiting = |member: &Member| fencing.is_of_interest(member) || rule.is_new(member);
+        if !members.iter().any(is_waiting) {
             rule.reset();
             fencing.nodes.changed().await;
             pause = PAUSE.0;
@@ -54,10 +52,11 @@ pub async fn run(mut fencing: Fencing, config: FencingConfig) {
         match fencing.check(&mut rule, &members).await {
             Ok(()) => drop(failures.clear(&"")),
             Err(error) if failures.should_log("", &error) => {
-                tracing::warn!("{error}; it is retried, and no node is fenced meanwhile");
+                tracing::warn!("fencing: {error}; it is retried");
             }
             Err(_) => {}
         }
+        let earliest = Instant::now() + PAUSE.0;
         let due = rule.next_due().filter(|due| *due > Instant::now());
         let next = due.map_or(Instant::now() + pause, |due| due.min(Instant::now() + pause));
         pause = (pause * 2).min(PAUSE.1);
@@ -65,7 +64,7 @@ pub async fn run(mut fencing: Fencing, config: FencingConfig) {
             () = tokio::time::sleep_until(next) => {}
             () = fencing.nodes.changed() => {
                 pause = PAUSE.0;
-                tokio::time::sleep(DEBOUNCE).await;
+                tokio::time::sleep_until(next.min(earliest)).await;
             }
         }
     }
@@ -74,7 +73,8 @@ pub async fn run(mut fencing: Fencing, config: FencingConfig) {
 impl Fencing {
     fn is_of_interest(&self, member: &Member) -> bool {
         match &member.out_of_service {
-            Some(value) => value == self.driver.as_str(),
+            // Until it is ready, the taint stays.
+            Some(value) => value == self.driver.as_str() && member.is_ready,
             None => !member.is_ready,
         }
     }
@@ -82,10 +82,12 @@ impl Fencing {
     /// Reads the instances of interest in calls with canaries, and acts on each result.
     async fn check(&self, rule: &mut Rule, members: &[Member]) -> Result<(), String> {
         let of_interest = members.iter().filter(|member| self.is_of_interest(member));
-        let canaries = members
+        let ready = members
             .iter()
             .filter(|member| member.is_ready && !self.is_of_interest(member));
-        let asked = of_interest.take(OF_INTEREST).chain(canaries.take(CANARIES));
+        let (new, known): (Vec<_>, Vec<_>) = ready.partition(|member| rule.is_new(member));
+        let known = known.into_iter().take(CANARIES);
+        let asked = of_interest.take(OF_INTEREST).chain(known).chain(new).take(MAX_PER_CALL);
         let ids: Vec<_> = asked.map(|member| member.instance.clone()).collect();
         let read = self.disks.instances.states(Deadline::after(MAX_READ), &ids).await;
         let read = read
@@ -95,13 +97,22 @@ impl Fencing {
             rule.reset();
             return Err(NOT_PROVEN.to_owned());
         };
-        for (member, evidence) in rule.due(members) {
-            self.fence(member, evidence, rule).await?;
+        // A node that cannot be changed does not keep others waiting.
+        let (due, held) = rule.due(members);
+        let mut outcome = match held {
+            0 => Ok(()),
+            _ => Err(format!(
+                "{held} nodes that are provably down are not fenced, because the share of --fencing-max-nodes-percent is \
+                 out of service already"
+            )),
+        };
+        for (member, evidence) in due {
+            outcome = outcome.and(self.fence(member, evidence, rule).await);
         }
         for member in members.iter().filter(|member| self.has_recovered(member, &read)) {
-            self.unfence(member).await?;
+            outcome = outcome.and(self.unfence(member).await);
         }
-        Ok(())
+        outcome
     }
 
     fn has_recovered(&self, member: &Member, read: &InstanceStates) -> bool {
@@ -114,10 +125,8 @@ impl Fencing {
         if added.map_err(|error| error_chain(&error))? {
             let reason = format!("the node is not ready, and the cloud {evidence}");
             tracing::warn!(node = member.node, node.id = %member.instance, "marked the node as out of service: {reason}");
-            self.record(Cause::Fenced {
-                node: member.instance.clone(),
-                reason,
-            });
+            let node = member.instance.clone();
+            self.record(member, Cause::Fenced { node, reason });
         }
         Ok(())
     }
@@ -125,6 +134,10 @@ impl Fencing {
     async fn unfence(&self, member: &Member) -> Result<(), String> {
         let call = async {
             if out_of_service::has_evicted_pods(&self.cluster, member, &self.driver).await? {
+                tracing::debug!(
+                    node = member.node,
+                    "the taint stays until the evicted pods of the node are gone"
+                );
                 return Ok(false);
             }
             out_of_service::remove(&self.cluster, member, &self.driver).await
@@ -132,16 +145,13 @@ impl Fencing {
         if call.await.map_err(|error: crate::cluster::Error| error_chain(&error))? {
             tracing::info!(node = member.node, node.id = %member.instance, "the node is in service again");
             let node = member.instance.clone();
-            self.record(Cause::Unfenced { node });
+            self.record(member, Cause::Unfenced { node });
         }
         Ok(())
     }
 
-    fn record(&self, cause: Cause) {
-        let (Cause::Fenced { node, .. } | Cause::Unfenced { node }) = &cause else {
-            return;
-        };
-        if let Some(permit) = self.events.permit(cause.reason(), node.as_str()) {
+    fn record(&self, member: &Member, cause: Cause) {
+        if let Some(permit) = self.events.permit(cause.reason(), &member.node) {
             permit.record(ClusterEvent { cause, claim: None });
         }
     }

@@ -31,7 +31,7 @@ pub struct Server {
     pub(super) url: Url,
     /// The value of the `Host` header, which the V3 signature covers.
     pub(super) host: String,
-    /// None is that of the system.
+    /// None: the authorities of the system.
     pub(super) trust: Option<Trust>,
 }
 

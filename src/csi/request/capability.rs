@@ -75,11 +75,17 @@ pub(super) fn at_least_one(given: &[VolumeCapability]) -> Result<Vec<Capability>
     all(given)
 }
 
-/// Whether a volume with these capabilities can only be read, so that it needs content when it is created.
-pub(super) fn for_readers_only(capabilities: &[Capability]) -> bool {
-    capabilities
-        .iter()
-        .any(|one| one.node_access() == NodeAccess::MultiNodeReaders)
+/// Whether several nodes read a filesystem with these capabilities, which excludes all other modes.
+pub(super) fn for_readers_only(capabilities: &[Capability]) -> Result<bool> {
+    let is_reader = |one: &&Capability| one.node_access() == NodeAccess::MultiNodeReaders;
+    let Some(reader) = capabilities.iter().find(is_reader) else {
+        return Ok(false);
+    };
+    if capabilities.iter().all(|one| is_reader(&one)) {
+        return Ok(true);
+    }
+    let why = "of a filesystem excludes other access modes: a writer would change it for its readers";
+    Err(unsupported_mode(&reader.field, reader.mode, why))
 }
 
 /// Checks the capabilities against a disk that can be attached to several nodes (`shareable`) or to one.
@@ -191,7 +197,7 @@ mod tests {
             assert!(fit(std::slice::from_ref(&checked), true).is_ok());
             assert_eq!(fit(&[checked], false).is_ok(), !many, "{mode:?}");
             match required(Some(&capability(mount("", &[]), Some(mode)))) {
-                Ok(mounted) => assert_eq!(many, for_readers_only(&[mounted]), "{mode:?}"),
+                Ok(mounted) => assert_eq!(many, for_readers_only(&[mounted]).unwrap(), "{mode:?}"),
                 Err(refused) => {
                     let text = refused.to_string();
                     assert!(many && text.contains(mode.as_str_name()), "{text}");

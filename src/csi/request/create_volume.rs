@@ -29,9 +29,9 @@ pub(crate) fn create(message: &proto::CreateVolumeRequest, location: &DriverLoca
     capability::fit(&capabilities, class.disk.multi_attach)?;
     check_mounts(&capabilities, &class)?;
     let (snapshot, clone_of) = source(message.volume_content_source.as_ref())?;
-    if snapshot.is_none() && clone_of.is_none() && capability::for_readers_only(&capabilities) {
-        let why = "is required for MULTI_NODE_READER_ONLY of a filesystem, which nobody could write: set the dataSource of \
-                   the claim to a snapshot or another claim";
+    if capability::for_readers_only(&capabilities)? && snapshot.is_none() && clone_of.is_none() {
+        let why = "is required for MULTI_NODE_READER_ONLY of a filesystem, which would be empty: set the dataSource of the \
+                   claim to a snapshot or another claim";
         return Err(Error::unsupported("volume_content_source", why));
     }
     // A clone has an additional tag with its source.

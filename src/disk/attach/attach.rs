@@ -96,6 +96,8 @@ impl Attacher {
         let journal = &self.0.journal;
         let (disk, instance) = target.ids();
         drop(journal.take_free(&disk));
+        // Whatever the response: a pod may write to the disk, so an earlier deletion is not simply sent again.
+        self.0.disks.record_used(&disk);
         let is_known = journal.attached.is_recent(&disk, &instance);
         if !is_known {
             journal.attached.record_pending(&disk, &instance);
@@ -114,7 +116,6 @@ impl Attacher {
             Ok(()) => {
                 journal.attached.record_pending(target.disk, target.node);
                 journal.attached.record_resolved(target.disk, target.node);
-                self.0.disks.record_used(target.disk);
             }
             Err(error) if error.may_have_taken_effect() => return outcome,
             Err(_) if is_known => {}

@@ -1,6 +1,6 @@
 //! Which nodes are provably down, from the history of reads. No I/O.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -38,6 +38,9 @@ pub(super) struct Rule {
     config: FencingConfig,
     key: u64,
     suspects: BTreeMap<Identity, Since>,
+    /// The ready nodes that were read with this key, and whether their instance was returned. An instance that never
+    /// was may be of another region, or hidden from the key.
+    known: BTreeMap<Identity, bool>,
     /// When the last read that counts began.
     read: Instant,
 }
@@ -48,6 +51,7 @@ impl Rule {
             config,
             key: 0,
             suspects: BTreeMap::new(),
+            known: BTreeMap::new(),
             read: Instant::now(),
         }
     }
@@ -62,18 +66,26 @@ impl Rule {
         let has_canary = members.iter().any(|member| member.is_ready && is_running(member, read));
         if std::mem::replace(&mut self.key, read.key) != read.key {
             self.reset();
+            self.known.clear();
         }
         if !has_canary {
             self.reset();
             return false;
         }
+        let present: BTreeSet<Identity> = members.iter().map(identity).collect();
+        self.known.retain(|known, _| present.contains(known));
+        for member in members.iter().filter(|member| member.is_ready) {
+            if let Some(state) = read.states.get(&member.instance) {
+                *self.known.entry(identity(member)).or_default() |= state.is_some();
+            }
+        }
         let before = std::mem::take(&mut self.suspects);
         for member in members.iter().filter(|member| is_suspect(member)) {
             let evidence = match read.states.get(&member.instance) {
                 Some(Some(InstanceStatus::Stopped)) => Evidence::Stopped,
-                Some(None) => Evidence::Released,
-                // Another state, or not asked for.
-                Some(Some(_)) | None => continue,
+                Some(None) if self.known.get(&identity(member)) == Some(&true) => Evidence::Released,
+                // Another state, never seen, or not asked for.
+                Some(_) | None => continue,
             };
             let identity = identity(member);
             let since = before.get(&identity).filter(|(known, _)| *known == evidence);
@@ -82,6 +94,11 @@ impl Rule {
         }
         self.read = read.began;
         true
+    }
+
+    /// Whether the node was not read yet since it is ready.
+    pub(super) fn is_new(&self, member: &Member) -> bool {
+        member.is_ready && !self.known.contains_key(&identity(member))
     }
 
     /// The time from the first to the last read that this evidence requires.
@@ -97,18 +114,18 @@ impl Rule {
         self.read + MAX_READ
     }
 
-    /// The nodes that the last read proves to be down, those known for the longest time first, within the share.
-    pub(super) fn due<'a>(&self, members: &'a [Member]) -> Vec<(&'a Member, Evidence)> {
+    /// The nodes that the last read proves to be down, those known for the longest time first, within the share; and
+    /// how many more there are.
+    pub(super) fn due<'a>(&self, members: &'a [Member]) -> (Vec<(&'a Member, Evidence)>, usize) {
         let suspects = members.iter().filter(|member| is_suspect(member));
         let known = suspects.filter_map(|member| Some((member, *self.suspects.get(&identity(member))?)));
         let mut due: Vec<_> = known
             .filter(|(_, (evidence, since))| *since + self.required(*evidence) <= self.read)
             .collect();
         due.sort_by_key(|(_, (_, since))| *since);
-        due.truncate(self.free(members));
-        due.into_iter()
-            .map(|(member, (evidence, _))| (member, evidence))
-            .collect()
+        let held = due.split_off(self.free(members).min(due.len())).len();
+        let due = due.into_iter().map(|(member, (evidence, _))| (member, evidence));
+        (due.collect(), held)
     }
 
     /// How many more nodes may be out of service.

@@ -162,7 +162,7 @@ proptest! {
                     }
                     let began = world.now;
                     world.now += took;
-                    let due: Vec<_> = rule.due(&world.members).iter().map(|(member, _)| member.node.clone()).collect();
+                    let due: Vec<_> = rule.due(&world.members).0.iter().map(|(member, _)| member.node.clone()).collect();
                     prop_assert!(due.len() <= NODES / 2);
                     for name in due {
                         let node = world.members.iter().position(|member| member.node == name).unwrap();
@@ -196,12 +196,15 @@ fn read(start: Instant, second: u64, states: &[(usize, Option<InstanceStatus>)])
 /// The nodes that are due after reads with these states in these seconds, which the canary accompanies.
 fn due_after(reads: &[(u64, Option<InstanceStatus>)]) -> usize {
     let (start, mut rule) = (Instant::now(), rule(50));
+    let members = [member(0, true), member(1, true)];
+    let running = [0, 1].map(|number| (number, Some(InstanceStatus::Running)));
+    assert!(rule.record(&read(start, 0, &running), &members));
     let members = [member(0, true), member(1, false)];
     for (second, state) in reads {
         let states = [(0, Some(InstanceStatus::Running)), (1, state.clone())];
         assert!(rule.record(&read(start, *second, &states), &members));
     }
-    rule.due(&members).len()
+    rule.due(&members).0.len()
 }
 
 #[test]
@@ -250,9 +253,25 @@ fn a_share_of_the_nodes_is_out_of_service_at_once() {
             rule.record(&read(start, second, &states), &members);
         }
         assert_eq!(
-            rule.due(&members).len(),
+            rule.due(&members).0.len(),
             expected,
             "{percent} % of {nodes}, {out_of_service} out of service"
         );
     }
+}
+
+#[test]
+fn an_instance_that_was_never_returned_is_not_released() {
+    let (start, mut rule) = (Instant::now(), rule(50));
+    let running = (0, Some(InstanceStatus::Running));
+    let states = [running.clone(), (1, None)];
+    // Another region, or a key that may not describe it.
+    assert!(rule.is_new(&member(1, true)));
+    rule.record(&read(start, 0, &states), &[member(0, true), member(1, true)]);
+    assert!(!rule.is_new(&member(1, true)));
+    let members = [member(0, true), member(1, false)];
+    for second in [10, 90] {
+        assert!(rule.record(&read(start, second, &states), &members));
+    }
+    assert_eq!(rule.due(&members), (Vec::new(), 0));
 }

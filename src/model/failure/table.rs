@@ -131,7 +131,7 @@ failures! {
         "create a snapshot of the disk and restore it to a volume";
     WriterConflict "WRITER_CONFLICT" FailedPrecondition
         "another node may write to the shared disk, but the access mode allows a single writer, or only readers",
-        "publish the volume read-only, or unpublish it from the other node";
+        "unpublish it from the other node or, for a block volume, publish it read-only";
     CoolingPeriod "COOLING_PERIOD" FailedPrecondition [CoolingPeriod]
         "the disk was modified recently, and the cloud requires an interval between modifications",
         "the caller retries automatically; if the error persists, check whether something else modifies the disk";

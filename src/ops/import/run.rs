@@ -35,7 +35,9 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
     };
     let page = ecs.describe_disks(deadline, &query).await;
     let Some(disk) = page.context("cannot read the disk")?.rows.pop() else {
-        bail!("the region {region} has no disk {id}: check the ID, --region, and the account of the access key");
+        bail!(
+            "the region {region} has no disk {id}: check the ID, --region, the account of the access key, and that it has ecs:DescribeDisks"
+        );
     };
     let (mut problems, mut notes) = (import_problems(&disk, owner.as_ref()), import_notes(&disk, args.adopt));
     let driver = args.driver.driver_name;
@@ -45,7 +47,9 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
         Err(error) => Err(error_chain(&error)),
     };
     let used = read.unwrap_or_else(|why| {
-        notes.push(format!("not checked whether a PersistentVolume uses the disk: {why}"));
+        let unchecked = format!("not checked whether a PersistentVolume uses the disk: {why}");
+        let to = if args.adopt { &mut problems } else { &mut notes };
+        to.push(unchecked);
         DiskUse::default()
     });
     problems.extend(used.volume.map(|name| {

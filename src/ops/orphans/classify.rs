@@ -291,7 +291,12 @@ impl<'a> View<'a> {
         let days = snapshot.tags.get(tag::DELETION_SNAPSHOT_DAYS);
         let kept = days.zip(snapshot.source_disk.as_ref());
         let kept = kept.map(|(days, disk)| format!("of {disk}, kept for {days} days"));
-        let class = kept.as_ref().map_or(Class::Leaked, |_| Class::BeforeDeletion);
+        let is_last_copy = snapshot.tags.contains_key(tag::DELETION_OF);
+        let class = if is_last_copy {
+            Class::BeforeDeletion
+        } else {
+            Class::Leaked
+        };
         Finding {
             object: snapshot.tags.get(tag::CSI_NAME).cloned().or(volume),
             claim,

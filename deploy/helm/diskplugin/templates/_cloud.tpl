@@ -143,7 +143,7 @@
           expirationSeconds: {{ .Values.credentials.oidc.expirationSeconds }}
 {{- end }}
 {{- with include "diskplugin.caBundle" . }}
-# As above.
+# A directory without subPath, so that kubelet updates it in the running pod.
 - name: ca-bundle
   {{- . | nindent 2 }}
 {{- end }}

@@ -75,7 +75,7 @@ CSIDriver {{ .metadata.name }}, driverName: spec.attachRequired is {{ .spec.atta
 {{- range $flag, $value := dict "clusterId" $.Values.clusterId "driverName" $.Values.driverName }}
 {{- $flag := printf "--%s=" (kebabcase $flag) }}
 {{- if and (hasPrefix $flag $arg) (ne $arg (printf "%s%s" $flag $value)) }}
-{{ $object }}: {{ $arg }} is installed, and the values have {{ $flag }}{{ $value }}: the driver would lose its volumes; restore the value, or uninstall the release first
+{{ $object }}: {{ $arg }} is installed, and the values have {{ $flag }}{{ $value }}: the driver would lose its volumes; restore the value, or delete all its volumes and snapshots before you uninstall the release
 {{- end }}
 {{- end }}
 {{- end }}
