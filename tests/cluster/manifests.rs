@@ -53,9 +53,9 @@ fn applicable(manifests: &str) -> String {
     let known: Vec<&str> = known.collect();
     let text = known
         .join("\n---\n")
-        .replace("\n  namespace: monitoring\n", "\n  namespace: storage\n");
+        .replace("\n  namespace: \"monitoring\"\n", "\n  namespace: storage\n");
     text.replace(
-        "serviceAccountName: disks-controller\n",
+        "serviceAccountName: \"disks-controller\"\n",
         "serviceAccountName: default\n",
     )
 }
