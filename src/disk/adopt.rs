@@ -68,8 +68,8 @@ pub fn import_notes(disk: &Disk, is_adopted: bool) -> Vec<String> {
     notes
 }
 
-/// Sets the tag of the cluster, with which the driver lists and deletes the disk. It is no longer deleted with the
-/// instance that it is attached to.
+/// Adds the cluster tag to the disk, so that ListVolumes returns it and DeleteVolume may delete it, and disables its
+/// `DeleteWithInstance`.
 pub async fn adopt(ecs: &Client, deadline: Deadline, disk: &Disk, cluster: &ClusterId) -> Result<()> {
     let id = &disk.id;
     if disk.is_lost_with_instance() {

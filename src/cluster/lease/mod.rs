@@ -46,7 +46,7 @@ pub enum Leadership {
 
 /// The Lease is held by another replica, or may be soon.
 #[derive(Debug, thiserror::Error)]
-#[error("this replica exits because it is no longer the leader: Lease {0}")]
+#[error("leader election lost, so this replica exits: Lease {0}")]
 pub struct LeaseLost(String);
 
 /// A replica that waits for the Lease.
