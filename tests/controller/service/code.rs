@@ -91,6 +91,12 @@ async fn a_key_without_any_right_is_denied() {
     assert_error(stage.publish(&volume, NODE).await, Code::PermissionDenied, &parts);
     let created = proven(async || stage.create(new_volume("pvc-2")).await).await;
     assert_error(created, Code::PermissionDenied, &parts);
+    let listed = stage.list_volumes(ListVolumesRequest::default()).await;
+    assert_error(
+        listed,
+        Code::Unavailable,
+        &["EMPTY_RESPONSE: ", "disks of this cluster exist"],
+    );
     let listed = stage.list_snapshots(ListSnapshotsRequest::default()).await;
     assert!(listed.unwrap().entries.is_empty());
 }
