@@ -72,7 +72,7 @@ async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice(
             None,
         ),
     ] {
-        println!("{region} {ecs_endpoint:?} {cloud}");
+        println!("{}", parts[0]);
         let fake = Fake::start(&[]).await;
         fake.configure(cloud).await;
         let flags = [
