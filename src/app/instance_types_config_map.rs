@@ -79,7 +79,8 @@ struct Publisher {
     clock: Arc<dyn Clock>,
     /// Types of instances whose Node has no instance type label.
     instance_types: BTreeMap<InstanceId, String>,
-    /// Types and instances without a complete response of the cloud, with the time of the request.
+    /// Types and instances that the cloud does not know completely, with the time of the request: the next one is due
+    /// after [`CHECK_INTERVAL`].
     unknown: BTreeMap<String, Instant>,
 }
 
@@ -87,11 +88,11 @@ impl Publisher {
     /// Requests the limits that are not published, or all of them if they are outdated. The results of successful
     /// requests are published even if others fail.
     async fn round(&mut self, nodes: &Nodes, facts: &InstanceTypesConfigMap) -> Result<(), String> {
+        self.unknown
+            .retain(|_, queried_at| queried_at.elapsed() < CHECK_INTERVAL);
         let mut wanted = nodes.types();
-        let untyped = nodes.untyped();
-        let described = self.describe_instances(&untyped).await;
+        let described = self.describe_instances(&nodes.untyped()).await;
         wanted.extend(self.instance_types.values().cloned());
-        prune(&mut self.unknown, &wanted, &untyped);
         let published = match wanted.is_empty() {
             true => Ok(()),
             false => self.publish(wanted, facts).await,
@@ -134,7 +135,10 @@ impl Publisher {
     async fn describe_instances(&mut self, untyped: &BTreeSet<InstanceId>) -> Result<(), String> {
         self.instance_types.retain(|id, _| untyped.contains(id));
         let new = untyped.iter().filter(|id| !self.instance_types.contains_key(*id));
-        let new: BTreeSet<InstanceId> = new.filter(|id| self.is_due(id.as_str())).cloned().collect();
+        let new: BTreeSet<InstanceId> = new
+            .filter(|id| !self.unknown.contains_key(id.as_str()))
+            .cloned()
+            .collect();
         if new.is_empty() {
             return Ok(());
         }
@@ -151,52 +155,30 @@ impl Publisher {
     }
 
     /// Types that are not published, or only without categories, and due for a request.
-    fn missing(&self, wanted: BTreeSet<String>, published: &InstanceTypes) -> BTreeSet<String> {
-        let is_missing = |name: &String| {
-            let limits = published.0.get(name);
-            limits.is_none_or(|limits| limits.categories.is_empty())
-        };
-        let wanted = wanted.into_iter();
-        let missing = wanted.filter(|name| is_missing(name) && self.is_due(name));
-        missing.collect()
-    }
-
-    /// Whether a request is due: the last one without a complete response is long enough ago.
-    fn is_due(&self, name: &str) -> bool {
-        let queried_at = self.unknown.get(name);
-        queried_at.is_none_or(|queried_at| queried_at.elapsed() >= CHECK_INTERVAL)
+    fn missing(&self, mut wanted: BTreeSet<String>, published: &InstanceTypes) -> BTreeSet<String> {
+        wanted.retain(|name| !has_categories(published, name) && !self.unknown.contains_key(name));
+        wanted
     }
 
     /// `failed`: some requests had no response.
     fn note_unknown(&mut self, queried: &BTreeSet<String>, types: &InstanceTypes, failed: bool) {
         let now = Instant::now();
-        for name in queried {
-            match types.0.get(name) {
-                Some(limits) if !limits.categories.is_empty() => {
-                    self.unknown.remove(name);
-                }
-                Some(_) => {
-                    self.unknown.insert(name.clone(), now);
-                }
-                None if failed => {}
-                None => {
-                    tracing::warn!(
-                        instance_type = name,
-                        "the cloud reports no disk limit for this instance type"
-                    );
-                    self.unknown.insert(name.clone(), now);
-                }
+        for name in queried.iter().filter(|name| !has_categories(types, name)) {
+            match types.0.contains_key(name) {
+                false if failed => continue,
+                false => tracing::warn!(
+                    instance_type = name,
+                    "the cloud reports no disk limit for this instance type"
+                ),
+                true => {}
             }
+            self.unknown.insert(name.clone(), now);
         }
     }
 }
 
-/// Removes entries that are not needed any more or are due again.
-fn prune(unknown: &mut BTreeMap<String, Instant>, types: &BTreeSet<String>, instances: &BTreeSet<InstanceId>) {
-    unknown.retain(|name, queried_at| {
-        let is_wanted = types.contains(name) || instances.iter().any(|id| id.as_str() == name);
-        is_wanted && queried_at.elapsed() < CHECK_INTERVAL
-    });
+fn has_categories(types: &InstanceTypes, name: &str) -> bool {
+    types.0.get(name).is_some_and(|limits| !limits.categories.is_empty())
 }
 
 /// Whether all limits must be requested again. Times in the future, of a wrong clock, are outdated too.
@@ -209,20 +191,6 @@ fn is_outdated(published: &PublishedLimits, now: Timestamp) -> bool {
 mod tests {
     use super::*;
     use crate::model::instance_types::Document;
-
-    #[tokio::test(start_paused = true)]
-    async fn entries_that_are_unneeded_or_due_again_are_removed() {
-        let now = Instant::now();
-        let names = ["ecs.a", "ecs.gone", "i-1", "i-gone"];
-        let mut unknown = names.map(|name| (name.to_owned(), now)).into();
-        let types = BTreeSet::from(["ecs.a".to_owned(), "ecs.b".to_owned()]);
-        let instances = BTreeSet::from(["i-1".parse().unwrap()]);
-        prune(&mut unknown, &types, &instances);
-        assert_eq!(unknown.keys().collect::<Vec<_>>(), ["ecs.a", "i-1"]);
-        tokio::time::advance(CHECK_INTERVAL).await;
-        prune(&mut unknown, &types, &instances);
-        assert!(unknown.is_empty());
-    }
 
     #[test]
     fn the_pause_grows_with_failures_up_to_the_check_interval() {

@@ -181,8 +181,7 @@ impl World {
         unmounted?;
         ended?;
         let directory = &self.directory;
-        std::fs::remove_dir_all(directory).with_context(|| format!("cannot remove {}", directory.display()))?;
-        check_freed(directory)
+        std::fs::remove_dir_all(directory).with_context(|| format!("cannot remove {}", directory.display()))
     }
 
     /// Unmounts everything below the directory, topmost mounts first, and retries while a mount is busy.
@@ -229,20 +228,4 @@ impl World {
         print_line(format_args!("  cloud        curl {endpoint}/_control/state"))?;
         print_line(format_args!("               curl {endpoint}/_control/calls"))
     }
-}
-
-/// Checks that no loop device is backed by a file of the directory.
-fn check_freed(directory: &Path) -> anyhow::Result<()> {
-    let devices = std::fs::read_dir("/sys/block").context("cannot list loop devices")?;
-    let is_backed = |device: &std::fs::DirEntry| {
-        // Other block devices and free loop devices have no backing file.
-        let file = std::fs::read_to_string(device.path().join("loop/backing_file"));
-        file.is_ok_and(|file| Path::new(file.trim_end()).starts_with(directory))
-    };
-    let left = devices.flatten().filter(is_backed);
-    let left: Vec<_> = left
-        .map(|device| format!("/dev/{}", device.file_name().display()))
-        .collect();
-    anyhow::ensure!(left.is_empty(), "still in use: {}", left.join(", "));
-    Ok(())
 }

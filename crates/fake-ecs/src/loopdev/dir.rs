@@ -25,6 +25,8 @@ pub enum LoopError {
     Foreign(PathBuf),
     #[error("{0} is used by another fake cloud")]
     InUse(PathBuf),
+    #[error("still in use: {0:?}; the kernel frees them on last close")]
+    Busy(Vec<PathBuf>),
     /// `losetup` printed a device that is not backed by the file.
     #[error("{device} is not backed by {file}")]
     WrongDevice { device: PathBuf, file: PathBuf },

@@ -42,7 +42,10 @@ impl LoopDevices {
             commands,
             finding: Mutex::new(()),
         };
-        loops.free_all().await?;
+        let busy = loops.free_all().await?;
+        if !busy.is_empty() {
+            tracing::warn!(devices = ?busy, "devices of an earlier fake cloud are still in use");
+        }
         loops.dir.recreate().await?;
         Ok(loops)
     }
@@ -54,16 +57,21 @@ impl LoopDevices {
 
     /// Frees all devices and removes all files. Idempotent.
     pub(crate) async fn close(&self) -> Result<(), LoopError> {
-        self.free_all().await?;
-        self.dir.leave().await
+        let busy = self.free_all().await?;
+        self.dir.leave().await?;
+        match busy.is_empty() {
+            true => Ok(()),
+            false => Err(LoopError::Busy(busy)),
+        }
     }
 
-    async fn free_all(&self) -> Result<(), LoopError> {
+    /// Frees all devices, and returns those that are still in use: the kernel frees them on last close.
+    async fn free_all(&self) -> Result<Vec<PathBuf>, LoopError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let devices = device::find(|file| self.dir.holds(file)).await?;
             if devices.is_empty() {
-                return Ok(());
+                return Ok(devices);
             }
             for device in &devices {
                 // After the timeout even a busy device is detached: the kernel frees it on last
@@ -83,11 +91,7 @@ impl LoopDevices {
                 }
             }
             if Instant::now() >= deadline {
-                tracing::warn!(
-                    ?devices,
-                    "devices are still in use; the kernel frees them on last close"
-                );
-                return Ok(());
+                return Ok(devices);
             }
             tokio::time::sleep(TICK).await;
         }
