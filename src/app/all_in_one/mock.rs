@@ -55,15 +55,13 @@ pub(super) async fn run(
 }
 
 fn choose(fake: &Cloud, wanted: Option<&InstanceId>) -> anyhow::Result<Node> {
-    let mut nodes = fake.nodes().into_iter();
-    let Some(id) = wanted else {
-        return nodes.next().context("the fake cloud has no node: --nodes is 0");
-    };
-    let names: Vec<_> = nodes.clone().map(|node| node.id).collect();
-    let chosen = nodes.find(|node| node.id == id.as_str());
+    let nodes = fake.nodes();
+    let names: Vec<_> = nodes.iter().map(|node| node.id.clone()).collect();
+    let is_wanted = |node: &Node| wanted.is_none_or(|id| node.id == id.as_str());
+    let chosen = nodes.into_iter().find(is_wanted);
     chosen.with_context(|| {
         format!(
-            "the fake cloud has no node {id}, only {}; see --nodes",
+            "the fake cloud has no such node, only [{}]; see --nodes",
             names.join(", ")
         )
     })
