@@ -64,7 +64,7 @@ async fn search() -> anyhow::Result<()> {
 
 async fn figure(name: &str, polls: bool) -> anyhow::Result<()> {
     let home = TestDir::new();
-    let service = Service::new(node(home.path(), Arc::new(ProcessExec), Arc::new(ProcessExec)));
+    let service = Service(node(home.path(), Arc::new(ProcessExec), Arc::new(ProcessExec)));
     let mut took = Vec::new();
     for index in 0..DISKS {
         let disk = Disk::new(home.path(), &format!("bench{index}"), 16 * MIB);

@@ -100,7 +100,7 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
         Tasks::default().spawn(reregistration::run(Arc::clone(&node), registration));
     }
     let services = Services::new(server.driver.driver_name)
-        .with_node(Service::new(node))
+        .with_node(Service(node))
         .with_registration(registration);
     tokio::select! {
         served = server::serve(&server.endpoint, services, tasks, stop, server.drain_timeout) => Ok(served?),

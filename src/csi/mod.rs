@@ -2,6 +2,7 @@
 
 mod authority;
 pub mod controller;
+mod health;
 pub mod identity;
 pub mod layer;
 pub mod node;

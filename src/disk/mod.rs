@@ -29,8 +29,7 @@ pub use attach::{Attacher, Detacher, NodeAccess, PublishRequest, Publisher, Queu
 pub use error::{Error, Result};
 pub use evidence::READ_LAG;
 pub use inventory::{
-    Cursor, HealthIssue, InstanceStates, InstanceTypeCatalog, Instances, InvalidCursor, Inventory, Severity,
-    UnhealthyVolume, health_issues,
+    Cursor, InstanceStates, InstanceTypeCatalog, Instances, InvalidCursor, Inventory, UnhealthyVolume, health_issues,
 };
 pub use modify::{Modifier, check_change};
 pub use permissions::{Access, ActionAccess, PermissionProbe, Permissions};

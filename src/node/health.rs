@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::health_issue::{HealthIssue, VolumeStats, VolumeUsage};
+use super::health_issue::{self as issue, VolumeStats, VolumeUsage};
 use super::health_log::HealthLog;
 use super::observe::{CallContext, FILESYSTEM_TIMEOUT, Observer, quick};
 use super::request::{HealthRequest, PathRequest, Volume};
@@ -12,6 +12,7 @@ use super::staged::StagedRecords;
 use super::{Result, VolumePath};
 use crate::base::{Deadline, error_chain, join_all};
 use crate::linux::{Device, Entry, HostError, IoStatistics, Mount, filesystem};
+use crate::model::health::HealthIssue;
 use crate::model::{DiskId, Filesystem, Fsck};
 
 const OPERATION: &str = "checking the health";
@@ -154,9 +155,7 @@ impl HealthReporter {
     ) -> Result<Option<VolumeStats>> {
         let gone = || VolumeStats {
             usage: None,
-            health_issues: vec![HealthIssue::DeviceGone {
-                path: mount.point.clone(),
-            }],
+            health_issues: vec![issue::device_gone(&mount.point)],
         };
         let device = device.filter(|device| mount.is_of(device) || mount.is_node_of(device));
         let Some(device) = device else {
@@ -184,11 +183,6 @@ impl HealthReporter {
         let mounts = call.mounts().await?;
         let recovery = self.recovery(call.id(), device, mount).await;
         let mut health_issues: Vec<HealthIssue> = read_only(device, &mounts, &recovery).into_iter().collect();
-        let name = || device.to_string();
-        let shut_down = || HealthIssue::FilesystemShutDown {
-            device: name(),
-            recovery: recovery.clone(),
-        };
         let timeout = call.deadline.at_most(FILESYSTEM_TIMEOUT);
         let vitals = call.host.vitals(timeout, device, mount).await;
         let hangs_since = match &vitals {
@@ -197,8 +191,7 @@ impl HealthReporter {
             Ok(_) | Err(_) => None,
         };
         if let Some(since) = hangs_since {
-            let path = mount.point.clone();
-            health_issues.push(HealthIssue::FilesystemHangs { path, since });
+            health_issues.push(issue::filesystem_hangs(&mount.point, since));
             let usage = Some(VolumeUsage::Device(device.size));
             return Ok(VolumeStats { usage, health_issues });
         }
@@ -206,35 +199,24 @@ impl HealthReporter {
         let usage = match vitals.usage {
             Ok(usage) => VolumeUsage::Filesystem(usage),
             Err(error) if error.is_io_failure() => {
-                health_issues.push(shut_down());
+                health_issues.push(issue::filesystem_shut_down(device, &recovery));
                 VolumeUsage::Device(device.size)
             }
             Err(error) => return Err(call.failed()(error)),
         };
         if health_issues.is_empty() && mount.shows_shutdown() {
-            health_issues.push(shut_down());
+            health_issues.push(issue::filesystem_shut_down(device, &recovery));
         }
         if health_issues.is_empty() && vitals.rejects_writes {
-            health_issues.push(HealthIssue::RemountedReadOnly {
-                device: name(),
-                recovery: recovery.clone(),
-            });
+            health_issues.push(issue::remounted_read_only(device, &recovery));
         }
         if let Ok(Some(filesystem)) = vitals.size
             && filesystem > device.size
         {
-            health_issues.push(HealthIssue::DeviceTooSmall {
-                device: name(),
-                size: device.size,
-                filesystem,
-            });
+            health_issues.push(issue::device_too_small(device, filesystem));
         }
         if let Some(errors) = vitals.errors {
-            health_issues.push(HealthIssue::FilesystemErrors {
-                device: name(),
-                errors,
-                recovery,
-            });
+            health_issues.push(issue::filesystem_errors(device, &errors, &recovery));
         }
         Ok(VolumeStats {
             usage: Some(usage),
@@ -304,15 +286,11 @@ impl HealthReporter {
 /// A filesystem or device that was mounted read-write and is read-only now.
 fn read_only(device: &Device, mounts: &[Mount], recovery: &str) -> Option<HealthIssue> {
     let of_device = || mounts.iter().filter(|mount| mount.is_of(device));
-    let name = device.to_string();
     if of_device().any(Mount::was_remounted_read_only) {
-        return Some(HealthIssue::RemountedReadOnly {
-            device: name,
-            recovery: recovery.to_owned(),
-        });
+        return Some(issue::remounted_read_only(device, recovery));
     }
     let writable = of_device().any(|mount| !mount.is_super_read_only());
-    (device.read_only && writable).then_some(HealthIssue::DeviceReadOnly { device: name })
+    (device.read_only && writable).then(|| issue::device_read_only(device))
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::health_issue::HealthIssue;
 use crate::base::LogOnce;
 use crate::model::DiskId;
-use crate::model::health::{HEALTHY_AGAIN, UNHEALTHY};
+use crate::model::health::{HEALTHY_AGAIN, HealthIssue, UNHEALTHY};
 
 /// The last logged health issues of each volume and path: a stale mount can exist next to a healthy one. Healthy and
 /// unstaged volumes have no entry.
@@ -34,11 +33,11 @@ impl HealthLog {
         if issues.is_empty() {
             return self.0.clear(&key).then(|| HEALTHY_AGAIN.to_owned());
         }
-        let reasons: Vec<_> = issues.iter().map(HealthIssue::reason).collect();
+        let reasons: Vec<_> = issues.iter().map(|issue| issue.reason.as_str()).collect();
         if !self.0.should_log(key, &reasons.join(" ")) {
             return None;
         }
-        let messages: Vec<_> = issues.iter().map(ToString::to_string).collect();
+        let messages: Vec<_> = issues.iter().map(|issue| issue.message.as_str()).collect();
         Some(format!("{UNHEALTHY}: {}", messages.join("; ")))
     }
 }
@@ -49,12 +48,10 @@ mod tests {
 
     use super::*;
     use crate::base::log_capture::LogCapture;
+    use crate::node::health_issue;
 
     fn hangs(seconds: u64) -> HealthIssue {
-        HealthIssue::FilesystemHangs {
-            path: "/staging".into(),
-            since: Duration::from_secs(seconds),
-        }
+        health_issue::filesystem_hangs(Path::new("/staging"), Duration::from_secs(seconds))
     }
 
     #[test]
@@ -68,7 +65,7 @@ mod tests {
         assert!(message.starts_with(UNHEALTHY) && message.contains("5 s"), "{message}");
         assert_eq!(change(&[hangs(65)]), None);
         assert!(health_log.change(&other, path, &[hangs(65)]).is_some());
-        let gone = HealthIssue::DeviceGone { path: path.into() };
+        let gone = health_issue::device_gone(path);
         assert!(change(&[gone]).is_some());
         assert_eq!(change(&[]).as_deref(), Some(HEALTHY_AGAIN));
         assert_eq!(change(&[]), None);

@@ -50,7 +50,7 @@ mod tests;
 pub use attach_limits::InstanceTypeSource;
 pub use error::{Error, Result};
 pub use health::StagedVolume;
-pub use health_issue::{HealthIssue, VolumeStats, VolumeUsage};
+pub use health_issue::{VolumeStats, VolumeUsage};
 pub use info::NodeInfo;
 pub use path::{InvalidPath, VolumePath};
 pub use plan::PlanError;

@@ -86,7 +86,7 @@ pub(super) async fn serve(
     };
     let services = Services::new(driver_name)
         .with_controller(controller)
-        .with_node(Service::new(node))
+        .with_node(Service(node))
         .with_registration(registration);
     tokio::select! {
         served = server::serve(&endpoint, services, tasks, stop, drain_timeout) => Ok(served?),

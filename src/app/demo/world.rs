@@ -154,7 +154,7 @@ impl World {
         };
         let node = node::services(settings, DriverName::default(), None);
         let tasks = node.tasks().clone();
-        let services = Services::new(DriverName::default()).with_node(Service::new(node));
+        let services = Services::new(DriverName::default()).with_node(Service(node));
         self.serve(&self.node_socket(number), services, tasks)
     }
 

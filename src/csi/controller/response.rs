@@ -3,8 +3,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use crate::csi::proto;
-use crate::disk::{HealthIssue, Severity};
-use crate::model::{Disk, DiskId, Snapshot, tag, topology};
+use crate::model::{Disk, Snapshot, tag, topology};
 
 pub(super) fn published_nodes(disk: &Disk) -> Vec<String> {
     disk.attachments.iter().map(ToString::to_string).collect()
@@ -34,22 +33,6 @@ pub(super) fn topology(disk: &Disk, with_category: bool) -> Vec<proto::Topology>
         return Vec::new();
     }
     vec![proto::Topology { segments }]
-}
-
-pub(super) fn health(disk: &DiskId, issues: &[HealthIssue]) -> proto::VolumeHealth {
-    let entry = |issue: &HealthIssue| proto::volume_health::VolumeHealthEntry {
-        status: match issue.severity {
-            Severity::Degraded => proto::VolumeHealthErrorType::Degraded,
-            Severity::Inaccessible => proto::VolumeHealthErrorType::Inaccessible,
-        }
-        .into(),
-        reason: issue.reason.clone(),
-        message: issue.message.clone(),
-    };
-    proto::VolumeHealth {
-        volume_id: disk.to_string(),
-        health_statuses: issues.iter().map(entry).collect(),
-    }
 }
 
 pub(super) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {

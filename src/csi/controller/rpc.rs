@@ -6,6 +6,7 @@ use super::operation::LockedOperation;
 use super::paging::Item;
 use super::service::Service;
 use super::{events, response, validate};
+use crate::csi::health::volume_health;
 use crate::csi::proto::controller_server::Controller;
 use crate::csi::proto::controller_service_capability::rpc::Type;
 use crate::csi::proto::controller_service_capability::{Rpc, Type as Capability};
@@ -299,8 +300,9 @@ impl Controller for Service {
         let parse = |message: &ControllerGetVolumeHealthRequest| field::id("volume_id", &message.volume_id);
         let (deadline, id) = read(&request, parse)?;
         let (disk, issues) = self.disks.inventory.health(deadline, &id).await?;
-        let volume_health = Some(response::health(&disk.id, &issues));
-        Ok(Response::new(ControllerGetVolumeHealthResponse { volume_health }))
+        Ok(Response::new(ControllerGetVolumeHealthResponse {
+            volume_health: Some(volume_health(&disk.id, &issues)),
+        }))
     }
 
     async fn controller_list_volume_health(
@@ -314,7 +316,7 @@ impl Controller for Service {
         let list = async {
             let listed = self.disks.inventory.list_unhealthy(deadline).await?;
             let item = |volume: UnhealthyVolume| {
-                Item::new(volume.cursor(), &response::health(&volume.disk, &volume.health_issues))
+                Item::new(volume.cursor(), &volume_health(&volume.disk, &volume.health_issues))
             };
             Ok(listed.into_iter().map(item).collect())
         };

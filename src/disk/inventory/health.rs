@@ -9,22 +9,8 @@ use crate::base::Deadline;
 use crate::disk::Result;
 use crate::disk::error::{cloud, wait};
 use crate::disk::read::read_disk;
+use crate::model::health::{HealthIssue, Severity};
 use crate::model::{Disk, DiskHealth, DiskId, DiskStatus, HealthEvent};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// The volume is usable with restrictions.
-    Degraded,
-    Inaccessible,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct HealthIssue {
-    pub severity: Severity,
-    /// A machine-readable reason in CamelCase, as in Kubernetes conditions; unique per disk.
-    pub reason: String,
-    pub message: String,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnhealthyVolume {
@@ -39,14 +25,6 @@ impl UnhealthyVolume {
     }
 }
 
-fn issue(severity: Severity, reason: impl Into<String>, message: String) -> HealthIssue {
-    HealthIssue {
-        severity,
-        reason: reason.into(),
-        message,
-    }
-}
-
 /// The issues that the row shows; empty if the disk is healthy.
 pub fn health_issues(row: &Disk) -> Vec<HealthIssue> {
     let disk = &row.id;
@@ -55,17 +33,17 @@ pub fn health_issues(row: &Disk) -> Vec<HealthIssue> {
             "the cloud has locked disk {disk} ({lock}): it rejects changes and may release the disk; contact the cloud's \
              support or billing"
         );
-        issue(Severity::Degraded, camel_case("Locked", lock), message)
+        HealthIssue::new(Severity::Degraded, camel_case("Locked", lock), message)
     };
     let mut found: Vec<HealthIssue> = row.locks.iter().map(locked).collect();
     match &row.status {
         DiskStatus::ReIniting => {
             let message = format!("disk {disk} is being reset to a snapshot");
-            found.push(issue(Severity::Inaccessible, "Reinitializing", message));
+            found.push(HealthIssue::new(Severity::Inaccessible, "Reinitializing", message));
         }
         DiskStatus::Unknown(status) => {
             let message = format!("disk {disk} is {status:?}, a status that this driver does not support");
-            found.push(issue(Severity::Degraded, "UnknownStatus", message));
+            found.push(HealthIssue::new(Severity::Degraded, "UnknownStatus", message));
         }
         DiskStatus::Creating
         | DiskStatus::Available
@@ -89,12 +67,12 @@ fn reported_issues(health: &DiskHealth) -> Vec<HealthIssue> {
         };
         let HealthEvent { kind, id } = event;
         let message = format!("the cloud reports {kind} for disk {disk} (event {id}); {advice}");
-        issue(severity, camel_case("", kind), message)
+        HealthIssue::new(severity, camel_case("", kind), message)
     };
     let mut found: Vec<HealthIssue> = health.events.iter().map(reported).collect();
     if matches!(status.as_str(), "Impaired" | "Warning") && found.is_empty() {
         let message = format!("the cloud reports status {status} for disk {disk}; {advice}");
-        found.push(issue(Severity::Degraded, status, message));
+        found.push(HealthIssue::new(Severity::Degraded, status, message));
     }
     found
 }

@@ -14,7 +14,7 @@ mod instance_types;
 mod instances;
 mod list;
 
-pub use health::{HealthIssue, Severity, UnhealthyVolume, health_issues};
+pub use health::{UnhealthyVolume, health_issues};
 pub use instance_types::InstanceTypeCatalog;
 pub use instances::{InstanceStates, Instances};
 pub use list::{Cursor, InvalidCursor};

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use super::Samples;
 use crate::base::{Clock, Deadline, LogOnce, SystemClock, error_chain, lock};
-use crate::disk::{DiskServices, HealthIssue, health_issues};
+use crate::disk::{DiskServices, health_issues};
+use crate::model::health::HealthIssue;
 use crate::model::{Disk, DiskId, InstanceId};
 
 /// Time from the start to the first listing.

@@ -47,7 +47,7 @@ fn add_volume(volume: &StagedVolume, to: &mut Samples) {
     }
     let Some(stats) = &volume.stats else { return };
     for issue in &stats.health_issues {
-        to.set("volume_unhealthy", [disk, ("reason", issue.reason())], 1_u64);
+        to.set("volume_unhealthy", [disk, ("reason", &issue.reason)], 1_u64);
     }
     match stats.usage {
         Some(VolumeUsage::Filesystem(Usage { bytes, inodes })) => {

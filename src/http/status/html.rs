@@ -13,9 +13,10 @@ use tokio::time::Instant;
 use super::escape::Escaped;
 use super::style::{STYLE, policy};
 use super::table::{Cell, table};
-use crate::disk::{QueueReport, Severity};
+use crate::disk::QueueReport;
 use crate::http::health::Readiness;
 use crate::http::metrics::UnhealthyDisks;
+use crate::model::health::Severity;
 use crate::model::{Category, Failure, ZoneId};
 use crate::ops::timeline::describe;
 use crate::telemetry::Summary;
@@ -229,6 +230,7 @@ fn unhealthy(status: &Status) -> String {
         let severity = match issue.severity {
             Severity::Degraded => "degraded",
             Severity::Inaccessible => "inaccessible",
+            Severity::DataLoss => "data loss",
         };
         [
             Cell::link(disk, &history(disk.as_str())),

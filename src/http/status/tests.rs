@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use super::html::duration;
 use super::table::SHOWN;
 use super::*;
-use crate::disk::{HealthIssue, QueueReport, Severity};
+use crate::disk::QueueReport;
 use crate::http::health::{Check, Readiness};
 use crate::http::metrics::UnhealthyDisks;
+use crate::model::health::{HealthIssue, Severity};
 use crate::model::{Category, DiskId, ZoneId};
 
 const HOSTILE: &str = "<script>alert('x')</script>\" onmouseover=\"x";

@@ -1,6 +1,7 @@
 //! Tests of volume health and statistics.
 
 use super::*;
+use crate::model::health::HealthIssue;
 
 async fn health(node: &NodeServices, paths: &[&str]) -> Result<Vec<HealthIssue>> {
     let request = HealthRequest {
@@ -15,8 +16,8 @@ async fn stats(node: &NodeServices) -> VolumeStats {
     node.health.stats(&request, soon()).await.unwrap()
 }
 
-fn reasons(issues: &[HealthIssue]) -> Vec<&'static str> {
-    issues.iter().map(HealthIssue::reason).collect()
+fn reasons(issues: &[HealthIssue]) -> Vec<&str> {
+    issues.iter().map(|issue| issue.reason.as_str()).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -36,8 +37,8 @@ async fn a_removed_device_is_reported_and_a_missing_volume_is_not_found() {
         ..staged()
     });
     let found = health(&node, &["/target", "/staging"]).await.unwrap();
-    assert_eq!(found[0].reason(), "DeviceGone");
-    assert!(found[0].to_string().contains("/staging"), "{}", found[0]);
+    assert_eq!(found[0].reason, "DeviceGone");
+    assert!(found[0].message.contains("/staging"), "{:?}", found[0]);
     let missing = health(&node, &[]).await.unwrap_err();
     assert_eq!(missing.failure(), Failure::NoSuchResource, "{missing:?}");
     let stats = stats(&node).await;
@@ -60,7 +61,7 @@ async fn the_advice_matches_the_fsck_attribute() {
         let found = health(&node, &[]).await.unwrap();
         assert_eq!(reasons(&found), ["RemountedReadOnly", "FilesystemErrors"]);
         for issue in found {
-            assert!(issue.to_string().contains(advice), "{issue}");
+            assert!(issue.message.contains(advice), "{issue:?}");
         }
     }
 }
@@ -122,7 +123,7 @@ async fn a_reattached_disk_with_the_same_name_is_reported_as_gone() {
     // A repeated stage finds the mount and changes nothing.
     stage(&node).await.unwrap();
     for _ in 0..2 {
-        assert_eq!(stats(&node).await.health_issues[0].reason(), "DeviceGone");
+        assert_eq!(stats(&node).await.health_issues[0].reason, "DeviceGone");
         // The name now belongs to another disk.
         fake.state().devices[0].serial = crate::model::Serial::new("bp2");
     }

@@ -86,7 +86,7 @@ impl World {
         let serial = format!("nodeloop{}", CREATED.fetch_add(1, Ordering::Relaxed));
         let disk = Disk::new(home.path(), &serial, SIZE);
         let exec = Arc::new(RecordingExec::default());
-        let service = Service::new(disk.node(Arc::clone(&exec) as _, Arc::clone(&exec) as _));
+        let service = Service(disk.node(Arc::clone(&exec) as _, Arc::clone(&exec) as _));
         let capability = match kind {
             "block" => block(),
             fs_type => filesystem(fs_type),

@@ -102,7 +102,7 @@ fn image_dir() -> PathBuf {
 
 /// A node without state of earlier calls.
 fn service(dir: &Path) -> Service {
-    Service::new(node(dir, Arc::new(ProcessExec), Arc::new(ProcessExec)))
+    Service(node(dir, Arc::new(ProcessExec), Arc::new(ProcessExec)))
 }
 
 impl Machine {
