@@ -37,7 +37,7 @@ impl Exec for Timed {
     async fn run(&self, command: &Command, deadline: Deadline) -> Result<Output, ExecError> {
         let start = Instant::now();
         let output = ProcessExec.run(command, deadline).await;
-        if command.program().to_string_lossy().starts_with("mkfs.") {
+        if command.program.to_string_lossy().starts_with("mkfs.") {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = start.elapsed();
         }
         output

@@ -82,21 +82,6 @@ impl Calls {
     }
 }
 
-#[derive(Debug)]
-struct Caller {
-    calls: Arc<Calls>,
-    since: Instant,
-}
-
-impl Drop for Caller {
-    fn drop(&mut self) {
-        self.calls.update(self.since, |running| {
-            running.is_given_up = true;
-            running.count_as_slow();
-        });
-    }
-}
-
 /// Runs a blocking call on a path, which is also its key, and waits for it until the deadline.
 ///
 /// # Errors
@@ -157,10 +142,12 @@ pub(super) async fn keyed<T: Send + 'static>(
         is_given_up: false,
         permit: permit.expect("the semaphore is never closed"),
     });
-    let caller = Caller {
-        calls: Arc::clone(&calls),
-        since,
-    };
+    let caller = scopeguard::guard(Arc::clone(&calls), |calls| {
+        calls.update(since, |running| {
+            running.is_given_up = true;
+            running.count_as_slow();
+        });
+    });
     let mut task = tokio::task::spawn_blocking(move || {
         let result = call(&own_path);
         *lock(&calls.running) = None;
@@ -171,7 +158,7 @@ pub(super) async fn keyed<T: Send + 'static>(
         if let Ok(joined) = timeout(SLOW, &mut task).await {
             return joined;
         }
-        caller.calls.update(since, Running::count_as_slow);
+        caller.update(since, Running::count_as_slow);
         task.await
     };
     match deadline.bound(joined).await {

@@ -2,7 +2,8 @@
 //! table shows only the name under which a device was registered.
 
 use std::fs;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
@@ -29,10 +30,8 @@ pub(super) fn devices_with_same_uuid(sys: &Path, device: &Device) -> Result<Vec<
 }
 
 fn uuid(device: &Device) -> io::Result<String> {
-    let mut file = fs::File::open(&device.path)?;
-    file.seek(SeekFrom::Start(FSID))?;
     let mut fsid = [0; 16];
-    file.read_exact(&mut fsid)?;
+    fs::File::open(&device.path)?.read_exact_at(&mut fsid, FSID)?;
     Ok(Uuid::from_bytes(fsid).to_string())
 }
 

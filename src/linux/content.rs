@@ -11,7 +11,7 @@ use nix::fcntl::{OFlag, PosixFadviseAdvice, posix_fadvise};
 use super::blocking::blocking;
 use super::device::{Device, check_number};
 use super::error::{HostError, IoResult, Result};
-use super::exclusive::ExclusiveFile;
+use super::exclusive;
 use super::exec::{Command, Exec, ExecFailure, Output};
 use super::samples::{chunks, first_nonzero, ranges, read_at, superblock_area};
 use super::superblock::Superblocks;
@@ -63,7 +63,9 @@ pub(super) async fn read(exec: &dyn Exec, device: &Device, deadline: Deadline) -
         check_number(&chosen)?;
         scan(path, chosen.size).io_context("read", path)
     });
-    let command = probe_command(&device.path);
+    // The low-level probe bypasses the cache and prints values as lines.
+    let command = Command::new("blkid").args(["-p", "-o", "export", "--"]);
+    let command = command.arg(&device.path);
     let (scan, probe) = tokio::join!(scan, exec.run(&command, deadline));
     let scan = scan?;
     let probe = probe.map_err(|source| match source.failure {
@@ -74,11 +76,6 @@ pub(super) async fn read(exec: &dyn Exec, device: &Device, deadline: Deadline) -
         device: device.path.clone(),
         reason,
     })
-}
-
-/// The low-level probe: it bypasses the cache and prints values as lines.
-pub(super) fn probe_command(device: &Path) -> Command {
-    Command::new("blkid").args(["-p", "-o", "export", "--"]).arg(device)
 }
 
 #[derive(Debug)]
@@ -92,7 +89,7 @@ pub(super) struct DeviceScan {
 /// byte. The device is opened exclusively (`O_EXCL`), which fails with `EBUSY` while it is mounted or part of another
 /// device.
 pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
-    let file = ExclusiveFile::open(OpenOptions::new().read(true), OFlag::empty(), device)?;
+    let file = exclusive::open(OpenOptions::new().read(true), OFlag::empty(), device)?;
     let head = superblock_area(&file, size)?;
     let superblocks = Superblocks::parse(&head);
     let mut first_data = first_nonzero(&head, 0)?;
@@ -159,44 +156,31 @@ pub(super) fn classify(probe: &Output, scan: &DeviceScan) -> std::result::Result
 
 fn found(export: &str, superblocks: &Superblocks) -> std::result::Result<Content, String> {
     let value = |key: &str| {
-        export
-            .lines()
-            .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+        let mut lines = export.lines();
+        lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
     };
-    let content = match (value("TYPE"), value("PTTYPE")) {
+    let unsupported = |description| Ok(Content::Unsupported { description });
+    let kind = match (value("TYPE"), value("PTTYPE")) {
+        (Some(kind), None) => kind,
         // One of the two may be stale; only an operator can decide which.
-        (Some(kind), Some(table)) => Content::Unsupported {
-            description: format!("both {kind} and a {table} partition table"),
-        },
-        (None, Some(table)) => Content::Unsupported {
-            description: format!("a {table} partition table"),
-        },
-        (Some(kind), None) => {
-            // The kernel mounts ext2, which is ext4 without its features, as ext4, but not as ext3.
-            let name = if kind == "ext2" { "ext4" } else { kind };
-            let known = Filesystem::ALL
-                .into_iter()
-                .find(|filesystem| filesystem.as_str() == name)
-                .filter(|_| value("USAGE") == Some("filesystem"));
-            match known {
-                // blkid also accepts an xfs that is incomplete according to its superblock.
-                Some(filesystem) if superblocks.unfinished == Some(filesystem) => {
-                    Content::IncompleteFormat { filesystem }
-                }
-                Some(filesystem) => Content::Filesystem {
-                    filesystem,
-                    size: superblocks.size(filesystem),
-                },
-                None => Content::Unsupported {
-                    description: format!("{kind} ({})", value("USAGE").unwrap_or("of unknown usage")),
-                },
-            }
-        }
-        (None, None) => {
-            return Err(format!("blkid finds neither type nor table: {:?}", export.trim()));
-        }
+        (Some(kind), Some(table)) => return unsupported(format!("both {kind} and a {table} partition table")),
+        (None, Some(table)) => return unsupported(format!("a {table} partition table")),
+        (None, None) => return Err(format!("blkid finds neither type nor table: {:?}", export.trim())),
     };
-    Ok(content)
+    // The kernel mounts ext2, which is ext4 without its features, as ext4, but not as ext3.
+    let name = if kind == "ext2" { "ext4" } else { kind };
+    let usage = value("USAGE");
+    match name.parse() {
+        // blkid also accepts an xfs that is incomplete according to its superblock.
+        Ok(filesystem) if usage == Some("filesystem") && superblocks.unfinished == Some(filesystem) => {
+            Ok(Content::IncompleteFormat { filesystem })
+        }
+        Ok(filesystem) if usage == Some("filesystem") => {
+            let size = superblocks.size(filesystem);
+            Ok(Content::Filesystem { filesystem, size })
+        }
+        Ok(_) | Err(_) => unsupported(format!("{kind} ({})", usage.unwrap_or("of unknown usage"))),
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use nix::sys::stat::{major, minor};
 use super::device_sequence::{DeviceIncarnation, DeviceSequence};
 use super::error::{HostError, IoResult, Result};
 use super::serial::{SerialState, Serials};
-use super::sysfs::{attribute, is_virtual, names, parsed_attribute};
+use super::sysfs::{attribute, block_dir, is_virtual, names, parsed_attribute};
 use crate::model::{Bytes, Serial};
 
 /// Unit of sizes in sysfs, in bytes, regardless of the device's logical block size.
@@ -210,23 +210,16 @@ impl DeviceReader {
     /// All whole block devices. A device that is removed during the scan is omitted.
     pub(super) fn scan(&self) -> Result<Vec<Device>> {
         let mut devices = Vec::new();
-        for name in names(&self.block_dir()?)? {
+        for name in names(&block_dir(&self.roots.sys)?)? {
             devices.extend(self.read(&name)?);
         }
         Ok(devices)
     }
 
-    /// The directory of block devices. If it is missing, the absence of a device proves nothing.
-    pub(super) fn block_dir(&self) -> Result<PathBuf> {
-        let block = self.roots.sys.join("block");
-        let found = block.is_dir().then_some(()).ok_or(io::ErrorKind::NotFound);
-        found.io_context("list", &block).map(|()| block)
-    }
-
     /// The device with this name, if it exists. All attributes belong to one incarnation: a name can be reused for
     /// another disk between two reads.
     pub(super) fn read(&self, name: &str) -> Result<Option<Device>> {
-        let dir = self.block_dir()?.join(name);
+        let dir = block_dir(&self.roots.sys)?.join(name);
         for _ in 0..ATTEMPTS {
             let Some(device) = self.read_once(&dir, name)? else {
                 return Ok(None);

@@ -8,8 +8,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use scopeguard::ScopeGuard;
 use tokio::runtime::Handle;
-use tokio::time::MissedTickBehavior;
 
 use super::blocking::blocking;
 use super::device::{Device, check_number};
@@ -22,40 +22,34 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An exclusive lock of a device. Clones share the lock.
 #[derive(Debug, Clone)]
-pub struct DeviceLock(Option<Arc<File>>);
+pub struct DeviceLock(pub(super) Arc<LockedFile>);
+
+pub(super) type LockedFile = ScopeGuard<File, fn(File)>;
 
 impl DeviceLock {
-    /// `file` is locked. The fake host observes its lifetime.
-    pub(super) fn new(file: Arc<File>) -> Self {
-        Self(Some(file))
+    pub(super) fn new(locked: File) -> Self {
+        Self(Arc::new(scopeguard::guard(locked, close)))
     }
 
     /// The lock as standard input of a command, which must not read from it.
     pub(super) fn to_stdin(&self) -> std::io::Result<Stdio> {
-        let file = self.0.as_ref().expect("the file is closed only on drop");
-        file.try_clone().map(Stdio::from)
+        self.0.try_clone().map(Stdio::from)
     }
 }
 
-impl Drop for DeviceLock {
-    /// The last close of a device writes its page cache, for example after mkfs was terminated, and waits for that.
-    fn drop(&mut self) {
-        let last = self.0.take().and_then(Arc::into_inner);
-        if let (Some(file), Ok(runtime)) = (last, Handle::try_current()) {
-            runtime.spawn_blocking(move || drop(file));
-        }
+/// The last close of a device writes its page cache, for example after mkfs was terminated, and waits for that.
+fn close(file: File) {
+    if let Ok(runtime) = Handle::try_current() {
+        runtime.spawn_blocking(move || drop(file));
     }
 }
 
 pub(super) async fn lock_device(deadline: Deadline, device: &Device) -> Result<DeviceLock> {
-    let mut ticks = tokio::time::interval(RETRY_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let locked = || HostError::DeviceLocked {
         device: device.path.clone(),
     };
     let mut was_locked = false;
     loop {
-        ticks.tick().await;
         let chosen = device.clone();
         let acquired = blocking(deadline, "lock", &device.path, move |_| try_lock(&chosen)).await;
         match acquired {
@@ -66,6 +60,7 @@ pub(super) async fn lock_device(deadline: Deadline, device: &Device) -> Result<D
             Err(HostError::TimedOut { .. }) if was_locked => return Err(locked()),
             Err(error) => return Err(error),
         }
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 
@@ -94,7 +89,7 @@ fn try_lock(device: &Device) -> Result<Option<DeviceLock>> {
         .open(&device.path)
         .io_context("lock", &device.path)?;
     match file.try_lock() {
-        Ok(()) => Ok(Some(DeviceLock::new(Arc::new(file)))),
+        Ok(()) => Ok(Some(DeviceLock::new(file))),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error).io_context("lock", &device.path),
     }
@@ -114,7 +109,7 @@ mod tests {
         let is_locked = || File::open(file.path()).unwrap().try_lock().is_err();
         let opened = File::open(file.path()).unwrap();
         opened.try_lock().unwrap();
-        let lock = DeviceLock::new(Arc::new(opened));
+        let lock = DeviceLock::new(opened);
         let runtime = Builder::new_current_thread().max_blocking_threads(1).build();
         let runtime = runtime.unwrap();
         let (release, hold) = mpsc::channel::<()>();

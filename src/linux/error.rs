@@ -71,6 +71,10 @@ impl<T, E: Into<io::Error>> IoResult<T> for std::result::Result<T, E> {
     }
 }
 
+pub(super) fn errno(error: &io::Error) -> Option<Errno> {
+    error.raw_os_error().map(Errno::from_raw)
+}
+
 impl HostError {
     pub fn io(step: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
         Self::Io {
@@ -112,8 +116,8 @@ impl HostError {
     }
 
     fn has_errno(&self, any_of: &[Errno]) -> bool {
-        let code = self.io_source().and_then(io::Error::raw_os_error);
-        code.is_some_and(|code| any_of.contains(&Errno::from_raw(code)))
+        let errno = self.io_source().and_then(errno);
+        errno.is_some_and(|errno| any_of.contains(&errno))
     }
 
     fn io_source(&self) -> Option<&io::Error> {

@@ -4,7 +4,6 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -13,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
+use scopeguard::ScopeGuard;
 use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -60,36 +60,20 @@ fn wait_for_exec(child: &Child) {
 }
 
 /// A device that no mount and no other exclusive open can use until this is dropped.
-#[derive(Debug)]
-pub(super) struct ExclusiveFile(Option<File>);
+pub(super) type ExclusiveFile = ScopeGuard<File, fn(File)>;
 
-impl ExclusiveFile {
-    /// Fails with `EBUSY` while the device is mounted, part of another device or opened exclusively. `flags` are added.
-    pub(super) fn open(options: &mut OpenOptions, flags: OFlag, device: &Path) -> io::Result<Self> {
-        let flags = flags | OFlag::O_EXCL | OFlag::O_CLOEXEC;
-        let file = options.custom_flags(flags.bits()).open(device)?;
-        Ok(Self(Some(file)))
-    }
+/// Fails with `EBUSY` while the device is mounted, part of another device or opened exclusively. `flags` are added.
+pub(super) fn open(options: &mut OpenOptions, flags: OFlag, device: &Path) -> io::Result<ExclusiveFile> {
+    let flags = flags | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+    let file = options.custom_flags(flags.bits()).open(device)?;
+    Ok(scopeguard::guard(file, close))
 }
 
-impl Deref for ExclusiveFile {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        self.0.as_ref().expect("the file is closed only on drop")
-    }
-}
-
-impl Drop for ExclusiveFile {
-    fn drop(&mut self) {
-        // The last close of a block device waits for its I/O, which must not delay the start of other commands.
-        let _last = self
-            .0
-            .as_ref()
-            .and_then(|file| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok());
-        let _none_is_started = STARTING.write();
-        self.0.take();
-    }
+fn close(file: File) {
+    // The last close of a block device waits for its I/O, which must not delay the start of other commands.
+    let _last = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let _none_is_started = STARTING.write();
+    drop(file);
 }
 
 #[cfg(test)]
@@ -131,7 +115,7 @@ mod tests {
                     Err(fs::TryLockError::WouldBlock) => busy += 1,
                     Err(fs::TryLockError::Error(error)) => panic!("{error}"),
                 }
-                drop(ExclusiveFile(Some(file)));
+                close(file);
             }
             is_done.store(true, Ordering::Relaxed);
         });

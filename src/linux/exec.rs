@@ -1,7 +1,7 @@
 //! Runs external commands without a shell. A command is killed at its deadline or when its future is dropped; errors
 //! contain its stderr.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt::{self, Debug};
 use std::fs;
 use std::process::Stdio;
@@ -27,8 +27,8 @@ pub trait Exec: Debug + Send + Sync {
 
 #[derive(Clone, Default)]
 pub struct Command {
-    program: OsString,
-    args: Vec<OsString>,
+    pub program: OsString,
+    pub args: Vec<OsString>,
     lock: Option<DeviceLock>,
     stdin: Option<&'static str>,
     pub(super) memory: Option<Bytes>,
@@ -108,14 +108,6 @@ impl Command {
     pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
-    }
-
-    pub fn program(&self) -> &OsStr {
-        &self.program
-    }
-
-    pub fn arguments(&self) -> &[OsString] {
-        &self.args
     }
 
     pub fn error(&self, failure: ExecFailure) -> ExecError {

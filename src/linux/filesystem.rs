@@ -55,13 +55,10 @@ pub fn check_read_only(device: &Path) -> Command {
     Command::new("e2fsck").args(["-f", "-n"]).arg(device)
 }
 
-/// Checks a filesystem before it is mounted, with the repairs that are safe without confirmation. `None` for
-/// filesystems that recover when they are mounted.
-pub fn check(filesystem: Filesystem, device: &Path) -> Option<Command> {
-    match filesystem {
-        Filesystem::Ext4 | Filesystem::Ext3 => Some(Command::new("e2fsck").arg("-p").arg(device)),
-        Filesystem::Xfs | Filesystem::Btrfs => None,
-    }
+/// Checks an ext filesystem before it is mounted, with the repairs that are safe without confirmation. The other
+/// filesystems recover when they are mounted.
+pub fn check(device: &Path) -> Command {
+    Command::new("e2fsck").arg("-p").arg(device)
 }
 
 /// Interprets the exit code of [`check`]. e2fsck(8): the bits 1 and 2 mean "corrected", 4 "errors left uncorrected", 8

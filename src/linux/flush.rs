@@ -10,8 +10,8 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
 use super::device::{Device, DeviceNumber};
-use super::error::{IoResult, Result};
-use super::exclusive::ExclusiveFile;
+use super::error::{IoResult, Result, errno};
+use super::exclusive;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlushOutcome {
@@ -26,7 +26,7 @@ const FLAGS: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_CLOEXEC).union(OFlag::O_NO
 
 /// Opens the device exclusively, and flushes its dirty pages.
 pub(super) fn flush_if_free(device: &Device) -> Result<FlushOutcome> {
-    let opened = ExclusiveFile::open(OpenOptions::new().read(true), FLAGS, &device.path);
+    let opened = exclusive::open(OpenOptions::new().read(true), FLAGS, &device.path);
     if opened.as_ref().err().and_then(errno) == Some(Errno::EBUSY) {
         return Ok(FlushOutcome::InUse);
     }
@@ -55,10 +55,6 @@ fn outcome(device: &Device, flushed: io::Result<FlushOutcome>) -> Result<FlushOu
         Some(ENOENT | ENXIO | ENODEV | ENOMEDIUM) => Ok(FlushOutcome::Removed),
         _ => flushed.io_context("flush", &device.path),
     }
-}
-
-fn errno(error: &io::Error) -> Option<Errno> {
-    error.raw_os_error().map(Errno::from_raw)
 }
 
 #[cfg(test)]

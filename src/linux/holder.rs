@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::device::{Device, DeviceNumber, backing_file};
 use super::error::{IoResult, Result};
 use super::mountinfo::{self, Mount};
-use super::sysfs::names;
+use super::sysfs::{block_dir, names};
 
 /// The device, and the filesystem on it wherever it is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,16 +81,13 @@ pub(super) fn find(proc: &Path, sys: &Path, query: &HolderQuery) -> Result<Vec<S
 
 pub(super) fn devices(proc: &Path, sys: &Path, query: &HolderQuery) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    let block = sys.join("block");
+    let block = block_dir(sys)?;
     if let Some(name) = query.node.file_name() {
         found = names(&block.join(name).join("holders"))?;
     }
     let mounts = read_mounts(proc)?;
     let is_on_it =
         |file: &Path| file == query.node || Mount::containing(&mounts, file).is_some_and(|mount| query.is_of(mount));
-    if !block.is_dir() {
-        return Err(io::ErrorKind::NotFound).io_context("list", &block);
-    }
     for name in names(&block)? {
         let file = backing_file(&block.join(&name))?;
         if file.is_some_and(|file| is_on_it(&file)) {

@@ -7,6 +7,8 @@ use nix::errno::Errno::{EADDRNOTAVAIL, EAFNOSUPPORT};
 use nix::sys::socket::{setsockopt, sockopt::Ipv6V6Only};
 use tokio::net::{TcpListener, TcpSocket};
 
+use super::error::errno;
+
 /// Listens on the address. `[::]` is every address, as in Go and thus the sidecars: of IPv4 too, whatever
 /// `net.ipv6.bindv6only` is, and of IPv4 only on a machine without IPv6.
 pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -22,11 +24,7 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         socket.listen(1024)
     };
     match listen_on_both() {
-        Err(error)
-            if [EAFNOSUPPORT, EADDRNOTAVAIL]
-                .map(|errno| Some(errno as i32))
-                .contains(&error.raw_os_error()) =>
-        {
+        Err(error) if matches!(errno(&error), Some(EAFNOSUPPORT | EADDRNOTAVAIL)) => {
             TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
         }
         listener => listener,

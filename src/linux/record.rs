@@ -23,14 +23,12 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const TRIAL: &str = "trial";
 
 #[derive(Debug, Clone)]
-pub struct Records {
-    dir: PathBuf,
-}
+pub struct Records(PathBuf);
 
 impl Records {
     /// The records in this directory, which the first write creates.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into() }
+        Self(dir.into())
     }
 
     pub async fn put<T: Serialize + Sync>(&self, kind: &'static str, key: &str, record: &T) -> Result<()> {
@@ -51,7 +49,7 @@ impl Records {
     }
 
     pub async fn keys(&self, kind: &'static str) -> Result<Vec<String>> {
-        on_disk("list the records in", &self.dir.join(kind), keys).await
+        on_disk("list the records in", &self.0.join(kind), keys).await
     }
 
     pub async fn remove(&self, kind: &'static str, key: &str) -> Result<()> {
@@ -62,12 +60,12 @@ impl Records {
     /// Tests whether records can be written, with a file that is removed again. A missing directory is not created;
     /// then the permissions of the nearest existing one are checked.
     pub async fn test_write(&self) -> Result<()> {
-        on_disk("write to", &self.dir, test_write).await
+        on_disk("write to", &self.0, test_write).await
     }
 
     /// Keys are IDs and serials, which contain no slashes.
     fn path(&self, kind: &str, key: &str) -> PathBuf {
-        self.dir.join(kind).join(format!("{key}.json"))
+        self.0.join(kind).join(format!("{key}.json"))
     }
 }
 

@@ -9,7 +9,7 @@ use super::device_sequence::DeviceSequence;
 use super::entry::{Entry, entry};
 use super::error::{IoResult, Result};
 use super::serial::SerialState;
-use super::sysfs::{is_virtual, names};
+use super::sysfs::{block_dir, is_virtual, names};
 use crate::model::Serial;
 
 /// The names of udev's links before the serial, by transport.
@@ -54,7 +54,7 @@ pub struct Candidates {
 }
 
 pub(super) fn search(reader: &DeviceReader, serial: &Serial, directory: Option<&Path>) -> Result<Candidates> {
-    let block = reader.block_dir()?;
+    let block = block_dir(&reader.roots.sys)?;
     let all = names(&block)?;
     let mut wanted: Vec<&str> = Vec::new();
     let mut candidates = Candidates::default();

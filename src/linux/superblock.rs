@@ -13,7 +13,7 @@ pub struct Superblocks {
     pub(super) unfinished: Option<Filesystem>,
     /// The internal log of xfs, which statvfs(3) does not count.
     pub(super) xfs_log: Option<Bytes>,
-    pub(super) ext: Option<ExtState>,
+    pub ext: Option<ExtState>,
     /// Whether a btrfs has a log that must be replayed.
     pub has_btrfs_log: bool,
 }
@@ -47,20 +47,6 @@ impl Superblocks {
             _ => self.size(filesystem),
         }
     }
-
-    pub fn has_ext_errors(&self) -> bool {
-        self.ext.is_some_and(|ext| ext.state & EXT4_ERROR_FS != 0)
-    }
-
-    /// Whether `e2fsck -p` checks an ext filesystem completely (e2fsck/unix.c, `check_if_skip`).
-    pub fn demands_full_check(&self, now: Timestamp) -> bool {
-        self.ext.is_some_and(|ext| ext.demands_full_check(now))
-    }
-
-    /// Whether an ext filesystem rejects writes after an error (tune2fs(8), `-e remount-ro`).
-    pub(super) fn ext_stops_after_error(&self) -> bool {
-        self.ext.is_some_and(|ext| ext.on_error == EXT4_ERRORS_RO)
-    }
 }
 
 const EXT4_VALID_FS: u64 = 1;
@@ -69,7 +55,7 @@ const EXT4_ERROR_FS: u64 = 2;
 const EXT4_ERRORS_RO: u64 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct ExtState {
+pub struct ExtState {
     pub(super) state: u64,
     pub(super) on_error: u64,
     pub(super) mounts: u64,
@@ -99,7 +85,17 @@ impl ExtState {
         })
     }
 
-    fn demands_full_check(self, now: Timestamp) -> bool {
+    pub fn has_errors(self) -> bool {
+        self.state & EXT4_ERROR_FS != 0
+    }
+
+    /// Whether the filesystem rejects writes after an error (tune2fs(8), `-e remount-ro`).
+    pub(super) fn stops_after_error(self) -> bool {
+        self.on_error == EXT4_ERRORS_RO
+    }
+
+    /// Whether `e2fsck -p` checks the filesystem completely (e2fsck/unix.c, `check_if_skip`).
+    pub fn demands_full_check(self, now: Timestamp) -> bool {
         let now = u64::try_from(now.as_second()).unwrap_or_default();
         let is_limited = (1..0x8000).contains(&self.max_mounts);
         self.state & (EXT4_VALID_FS | EXT4_ERROR_FS) != EXT4_VALID_FS
@@ -247,11 +243,11 @@ mod tests {
         let mut ext = vec![0; 2048];
         ext[1024 + 56..1024 + 58].copy_from_slice(&[0x53, 0xEF]);
         ext[1024 + 58] = 1;
-        assert!(!Superblocks::parse(&ext).has_ext_errors());
+        assert!(!Superblocks::parse(&ext).ext.unwrap().has_errors());
         ext[1024 + 58] = 3;
-        assert!(Superblocks::parse(&ext).has_ext_errors());
-        assert!(!Superblocks::parse(&ext).ext_stops_after_error());
+        assert!(Superblocks::parse(&ext).ext.unwrap().has_errors());
+        assert!(!Superblocks::parse(&ext).ext.unwrap().stops_after_error());
         ext[1024 + 60] = 2;
-        assert!(Superblocks::parse(&ext).ext_stops_after_error());
+        assert!(Superblocks::parse(&ext).ext.unwrap().stops_after_error());
     }
 }

@@ -1,12 +1,12 @@
 //! Attributes and directories of sysfs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::{fs, io};
 
-use nix::errno::Errno;
+use nix::errno::Errno::{ENODEV, ENOENT, ENXIO};
 
-use super::error::{HostError, IoResult, Result};
+use super::error::{HostError, IoResult, Result, errno};
 
 /// Whether devices with this name never have a serial. A machine can have hundreds of them.
 pub(super) fn is_virtual(name: &str) -> bool {
@@ -38,6 +38,13 @@ pub(super) fn parsed_attribute<T: FromStr>(path: &Path) -> Result<Option<T>> {
     Ok(Some(value))
 }
 
+/// The directory of block devices. If it is missing, the absence of a device proves nothing.
+pub(super) fn block_dir(sys: &Path) -> Result<PathBuf> {
+    let block = sys.join("block");
+    let found = block.is_dir().then_some(()).ok_or(io::ErrorKind::NotFound);
+    found.io_context("list", &block).map(|()| block)
+}
+
 /// The sorted names in a directory; empty if it does not exist.
 pub(super) fn names(dir: &Path) -> Result<Vec<String>> {
     let entries = unless_removed(fs::read_dir(dir)).io_context("list", dir)?;
@@ -51,13 +58,7 @@ pub(super) fn names(dir: &Path) -> Result<Vec<String>> {
 }
 
 fn unless_removed<T>(read: io::Result<T>) -> io::Result<Option<T>> {
-    use nix::errno::Errno::{ENODEV, ENOENT, ENXIO};
-    match read
-        .as_ref()
-        .err()
-        .and_then(io::Error::raw_os_error)
-        .map(Errno::from_raw)
-    {
+    match read.as_ref().err().and_then(errno) {
         Some(ENOENT | ENODEV | ENXIO) => Ok(None),
         _ => read.map(Some),
     }

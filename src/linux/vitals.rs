@@ -54,17 +54,16 @@ pub(super) fn read(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
         Some(_) => content::read_superblocks(device),
         None => Ok(Superblocks::default()),
     };
-    let readable = superblocks.as_ref().ok();
+    let ext = superblocks.as_ref().ok().and_then(|readable| readable.ext);
     let errors = match filesystem {
         Some(Filesystem::Ext4 | Filesystem::Ext3) => {
-            let mounted = readable.and_then(|superblocks| superblocks.ext).map(|ext| ext.mounted);
-            ext_errors(&sys.join("fs/ext4").join(&device.name), mounted)
+            ext_errors(&sys.join("fs/ext4").join(&device.name), ext.map(|ext| ext.mounted))
         }
         Some(Filesystem::Btrfs) => btrfs_errors(sys, device),
         // xfs keeps no error counts: it shuts down.
         Some(Filesystem::Xfs) | None => None,
     };
-    let stops = readable.is_some_and(Superblocks::ext_stops_after_error);
+    let stops = ext.is_some_and(|ext| ext.stops_after_error());
     let rejects_writes = has_ext_stopped(errors.as_deref(), mount, stops);
     let size = superblocks.and_then(|read| {
         let total = Bytes(usage(&mount.point)?.bytes.total);

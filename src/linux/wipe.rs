@@ -8,7 +8,7 @@ use nix::fcntl::OFlag;
 
 use super::device::{Device, check_number};
 use super::error::{IoResult, Result};
-use super::exclusive::ExclusiveFile;
+use super::exclusive;
 use super::samples::{chunks, read_at};
 use crate::model::Bytes;
 
@@ -18,7 +18,7 @@ pub(super) fn wipe(device: &Device) -> Result<()> {
     check_number(device)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true);
-    ExclusiveFile::open(&mut options, OFlag::empty(), &device.path)
+    exclusive::open(&mut options, OFlag::empty(), &device.path)
         .and_then(|file| zero(&file, device.size))
         .io_context("wipe", &device.path)
 }

@@ -13,7 +13,7 @@ use crate::model::{Failure, Filesystem, Fsck};
 
 const STEP: &str = "check the filesystem";
 
-/// Checks the filesystem. The policy `preen` permits the repairs that e2fsck considers safe.
+/// Checks an ext filesystem. The policy `preen` permits the repairs that e2fsck considers safe.
 pub(super) async fn check(
     tools: &Tools,
     call: CallContext<'_>,
@@ -21,16 +21,16 @@ pub(super) async fn check(
     fsck: Fsck,
     device: &Device,
 ) -> Result<()> {
-    match (fsck, filesystem::check(filesystem, &device.path)) {
-        (Fsck::Preen, Some(command)) => preen(tools, call, device, &command).await,
-        (Fsck::Journal, Some(_)) => check_error_flag(call, filesystem, device).await,
-        (Fsck::None, _) | (_, None) => Ok(()),
+    match fsck {
+        Fsck::Preen => preen(tools, call, device, &filesystem::check(&device.path)).await,
+        Fsck::Journal => check_error_flag(call, filesystem, device).await,
+        Fsck::None => Ok(()),
     }
 }
 
 async fn check_error_flag(call: CallContext<'_>, filesystem: Filesystem, device: &Device) -> Result<()> {
     let superblocks = call.wrap(call.host.superblocks(quick(), device)).await?;
-    if !superblocks.has_ext_errors() {
+    if !superblocks.ext.is_some_and(|ext| ext.has_errors()) {
         return Ok(());
     }
     let repair = filesystem::repair_command(filesystem, &device.path);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::observe::{CallContext, quick};
 use super::volume_operations::{VolumeOperations, hung};
@@ -40,20 +40,11 @@ pub(super) struct IoWatch {
     unresponsive: Arc<Mutex<HashMap<DiskId, (u64, Instant)>>>,
 }
 
-#[derive(Debug)]
-struct Observed {
-    completed: u64,
-    /// Since when I/O has been in flight and none has completed.
-    in_flight: Option<Instant>,
-}
-
-impl Observed {
-    fn update(&mut self, now: IoStatistics) {
-        if now.completed != self.completed {
-            (self.completed, self.in_flight) = (now.completed, None);
-        }
-        self.in_flight = (now.in_flight > 0).then(|| self.in_flight.unwrap_or_else(Instant::now));
-    }
+/// The number of completed I/O, and since when it is the same while some is in flight. `before` is the result for an
+/// earlier observation.
+fn unchanged_since(before: Option<(u64, Instant)>, now: IoStatistics) -> (u64, Instant) {
+    let same = before.filter(|(completed, _)| *completed == now.completed);
+    same.unwrap_or_else(|| (now.completed, Instant::now()))
 }
 
 impl IoWatch {
@@ -79,8 +70,7 @@ impl IoWatch {
             let (completed, since) = *first.get_or_insert_with(|| {
                 // A count that differs from that of an earlier check does not show that the device responds now.
                 let known = lock(&self.unresponsive).get(call.id()).copied();
-                let same = known.filter(|(completed, _)| *completed == now.completed);
-                same.unwrap_or_else(|| (now.completed, Instant::now()))
+                unchanged_since(known, now)
             });
             if now.completed != completed {
                 break;
@@ -113,23 +103,18 @@ impl IoWatch {
         mut slot: Option<OwnedSemaphorePermit>,
         run: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let mut observed = None;
+        let mut blocked = None;
         let observe = async {
-            let mut ticks = interval_at(Instant::now() + OBSERVE_INTERVAL, OBSERVE_INTERVAL);
             loop {
-                ticks.tick().await;
+                sleep(OBSERVE_INTERVAL).await;
                 let Ok(now) = call.host.io_statistics(quick(), device).await else {
                     continue;
                 };
-                let now = now.unwrap_or_default();
-                let seen = observed.get_or_insert(Observed {
-                    completed: now.completed,
-                    in_flight: None,
-                });
-                seen.update(now);
-                let lasts = |limit| seen.in_flight.filter(|since| since.elapsed() >= limit);
+                let in_flight = now.filter(|now| now.in_flight > 0);
+                blocked = in_flight.map(|now| unchanged_since(blocked, now));
+                let lasts = |limit| blocked.filter(|(_, since)| since.elapsed() >= limit);
                 slot.take_if(|_| lasts(SLOT_TIMEOUT).is_some());
-                let hung_device = lasts(HUNG).map(|since| (device.to_string(), since));
+                let hung_device = lasts(HUNG).map(|(_, since)| (device.to_string(), since));
                 self.operations.set_hung(call.id(), hung_device);
             }
         };
@@ -145,7 +130,7 @@ impl IoWatch {
         };
         let blocked = match &error {
             HostError::StillRunning { since, .. } => Some(*since),
-            HostError::TimedOut { .. } => observed.and_then(|seen| seen.in_flight).map(|since| since.elapsed()),
+            HostError::TimedOut { .. } => blocked.map(|(_, since)| since.elapsed()),
             _ => None,
         };
         if let Some(blocked) = blocked.filter(|blocked| *blocked >= HUNG)

@@ -40,11 +40,14 @@ pub(super) async fn identify(
         }
         (MountOwner::Volume, Some(device)) => Ok(OwnedMount::Device(Box::new(device))),
         (MountOwner::Unidentified, Some(device)) => Err(call.unidentified(device)),
-        (MountOwner::OtherDisk, Some(device)) => {
-            let owner = format!(" of {device} with {}", device.identity());
-            Err(call.refused()(PlanError::path_in_use_by(path_state, mount, &owner)))
+        (owner, device) => {
+            let other = device.filter(|_| owner == MountOwner::OtherDisk);
+            Err(call.refused()(PlanError::path_in_use(
+                path_state,
+                mount,
+                other.as_ref(),
+            )))
         }
-        (_, _) => Err(call.refused()(PlanError::path_in_use(path_state, mount))),
     }
 }
 

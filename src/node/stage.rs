@@ -54,18 +54,13 @@ impl Stager {
         let (device, steps, mut blank) = io.observe(call, &disk, None, prepare).await?;
         let tool = self.tool_kind(call, &device, &steps);
         let tool = io.observe(call, &disk, None, tool).await?;
-        let slot = match tool {
-            None => None,
-            Some(kind) => match self.tool_slots.try_acquire(kind) {
-                Some(slot) => Some(slot),
-                None => {
-                    // Release the device during the wait; mkfs locks and reads it again.
-                    blank = None;
-                    let slot = self.tool_slots.acquire(call, kind);
-                    Some(slot.in_phase(Phase::ToolQueue).await?)
-                }
-            },
-        };
+        let mut slot = tool.and_then(|kind| self.tool_slots.try_acquire(kind));
+        if let (Some(kind), None) = (tool, &slot) {
+            // Release the device during the wait; mkfs locks and reads it again.
+            blank = None;
+            let acquired = self.tool_slots.acquire(call, kind);
+            slot = Some(acquired.in_phase(Phase::ToolQueue).await?);
+        }
         // The future of all steps is too large for the stack of the callers.
         let run = Box::pin(async {
             let settings = &request.tuning.block_settings;
@@ -124,7 +119,9 @@ impl Stager {
             return Ok(kind);
         }
         let superblocks = call.wrap(call.host.superblocks(quick(), device)).await?;
-        Ok(ToolKind::of(steps, superblocks.demands_full_check(self.clock.now())))
+        let now = self.clock.now();
+        let is_demanded = superblocks.ext.is_some_and(|ext| ext.demands_full_check(now));
+        Ok(ToolKind::of(steps, is_demanded))
     }
 
     async fn observe(

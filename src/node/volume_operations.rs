@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
 use super::{Error, Result};
@@ -35,35 +36,6 @@ struct Running {
     hung: Option<(String, Instant)>,
 }
 
-/// The operation of a volume, which ends when this is dropped.
-#[derive(Debug)]
-struct Guard {
-    operations: VolumeOperations,
-    volume: DiskId,
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        lock(&self.operations.running).remove(&self.volume);
-    }
-}
-
-/// A step of the running operation of a volume. When this is dropped, the step around it is the current one again.
-#[derive(Debug)]
-pub(super) struct StepGuard<'a> {
-    operations: &'a VolumeOperations,
-    volume: &'a DiskId,
-    outer: Option<(String, Instant)>,
-}
-
-impl Drop for StepGuard<'_> {
-    fn drop(&mut self) {
-        if let Some(running) = lock(&self.operations.running).get_mut(self.volume) {
-            running.step = self.outer.take();
-        }
-    }
-}
-
 impl VolumeOperations {
     /// Runs an operation that changes the volume's state on this node, and waits for it until the deadline. Large
     /// futures are boxed by the caller.
@@ -82,16 +54,16 @@ impl VolumeOperations {
         F: Future<Output = Result<T>> + Send + 'static,
         T: Send + 'static,
     {
-        let guard = self.begin(volume, name)?;
+        let running = self.begin(volume, name)?;
         let caller = Arc::new(());
         let waiting = Arc::downgrade(&caller);
         let exclusive = async move {
             let result = operation.await;
             if let (Err(error), None) = (&result, waiting.upgrade()) {
                 let error = error_chain(error);
-                tracing::warn!(disk.id = %guard.volume, error, "{name} failed, and no caller waits for it any more");
+                tracing::warn!(disk.id = %*running, error, "{name} failed, and no caller waits for it any more");
             }
-            drop(guard);
+            drop(running);
             result
         };
         let mut task = pin!(self.tasks.run(exclusive));
@@ -104,7 +76,12 @@ impl VolumeOperations {
         }
     }
 
-    fn begin(&self, volume: &DiskId, operation: &'static str) -> Result<Guard> {
+    /// Begins the operation of a volume, which ends when the result is dropped.
+    fn begin(
+        &self,
+        volume: &DiskId,
+        operation: &'static str,
+    ) -> Result<ScopeGuard<DiskId, impl FnOnce(DiskId) + use<>>> {
         let mut all = lock(&self.running);
         if let Some(running) = all.get(volume) {
             return Err(pending(volume, Some(running)));
@@ -116,22 +93,22 @@ impl VolumeOperations {
             hung: None,
         };
         all.insert(volume.clone(), running);
-        Ok(Guard {
-            operations: self.clone(),
-            volume: volume.clone(),
-        })
+        let operations = self.clone();
+        let end = move |volume| drop(lock(&operations.running).remove(&volume));
+        Ok(scopeguard::guard(volume.clone(), end))
     }
 
-    /// Names a step of the running operation that can take long.
-    pub(super) fn step<'a>(&'a self, volume: &'a DiskId, step: String) -> StepGuard<'a> {
+    /// Names a step of the running operation that can take long. When the result is dropped, the step around it is the
+    /// current one again.
+    pub(super) fn step(&self, volume: &DiskId, step: String) -> impl Drop {
         let mut all = lock(&self.running);
         let running = all.get_mut(volume);
         let outer = running.and_then(|running| running.step.replace((step, Instant::now())));
-        StepGuard {
-            operations: self,
-            volume,
-            outer,
-        }
+        scopeguard::guard(outer, move |outer| {
+            if let Some(running) = lock(&self.running).get_mut(volume) {
+                running.step = outer;
+            }
+        })
     }
 
     /// Records since when the device of the volume has completed no I/O; `None` if it completes I/O.

@@ -24,8 +24,8 @@ impl FakeHost {
             let tick = deadline.bound(tokio::time::sleep(Duration::from_millis(50)));
             tick.await.map_err(|_| locked())?;
         }
-        let file = Arc::new(tempfile::tempfile().unwrap());
-        self.state().lock = Arc::downgrade(&file);
-        Ok(DeviceLock::new(file))
+        let lock = DeviceLock::new(tempfile::tempfile().unwrap());
+        self.state().lock = Arc::downgrade(&lock.0);
+        Ok(lock)
     }
 }

@@ -1,13 +1,13 @@
 //! The state of the fake host.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Weak;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::linux::device_lock::LockedFile;
 use crate::linux::{Capabilities, Content, Device, Entry, Link, Mount};
 use crate::model::Bytes;
 
@@ -26,7 +26,7 @@ pub(crate) struct FakeState {
     /// Whether devices have no node in `/dev`.
     pub(crate) lacks_nodes: bool,
     /// The lock of a device that this process holds.
-    pub(crate) lock: Weak<File>,
+    pub(crate) lock: Weak<LockedFile>,
     /// The time until which another process locks the devices.
     pub(crate) locked_until: Option<Instant>,
     /// The devices after the first read of the content, if they change.

@@ -33,12 +33,10 @@ impl PlanError {
         Self::new(Failure::TargetConflict, message)
     }
 
-    pub(in crate::node) fn path_in_use(path_state: &PathState, mount: &Mount) -> Self {
-        Self::path_in_use_by(path_state, mount, "")
-    }
-
-    /// `owner` describes the device of the mount.
-    pub(in crate::node) fn path_in_use_by(path_state: &PathState, mount: &Mount, owner: &str) -> Self {
+    /// `owner` is the other disk that the mount is of, if it is known.
+    pub(in crate::node) fn path_in_use(path_state: &PathState, mount: &Mount, owner: Option<&Device>) -> Self {
+        let owner = owner.map(|device| format!(" of {device} with {}", device.identity()));
+        let owner = owner.unwrap_or_default();
         let (source, kind, path) = (mount.source.display(), &mount.kind, path_state.path.display());
         let message = format!("{source} ({kind}){owner} is mounted at {path}, not this volume");
         Self::new(Failure::TargetConflict, message)

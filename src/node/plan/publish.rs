@@ -34,15 +34,8 @@ pub(in crate::node) fn publish(request: &PublishRequest, observed: &PublishObser
     Ok(steps)
 }
 
-/// Restrictive options of a mount, and their opposites.
-const RESTRICTIVE: [(&str, &str); 6] = [
-    ("nosuid", "suid"),
-    ("nodev", "dev"),
-    ("noexec", "exec"),
-    ("noatime", "atime"),
-    ("nodiratime", "diratime"),
-    ("nosymfollow", "symfollow"),
-];
+/// Restrictive options of a mount. Their opposites lack the prefix.
+const RESTRICTIVE: [&str; 6] = ["nosuid", "nodev", "noexec", "noatime", "nodiratime", "nosymfollow"];
 
 fn publish_mount(filesystem: Filesystem, flags: &MountFlags, read_only: bool, observed: &PublishObservation) -> Plan {
     let staging = observed.staging.path.clone();
@@ -66,7 +59,7 @@ fn publish_mount(filesystem: Filesystem, flags: &MountFlags, read_only: bool, ob
     let target = observed.target.path.clone();
     if let Some(mount) = &observed.target.mount {
         if !mount.is_of(&observed.device) || !mount.is_whole() {
-            return Err(PlanError::path_in_use(&observed.target, mount));
+            return Err(PlanError::path_in_use(&observed.target, mount, None));
         }
         let missing = missing_options(flags, mount, &observed.target)?;
         let missing = missing.and(missing_read_only(&observed.target, mount, read_only)?);
@@ -88,7 +81,8 @@ fn publish_mount(filesystem: Filesystem, flags: &MountFlags, read_only: bool, ob
 /// A requested option contradicts one of the mount: a target is never less strict than the staging path.
 fn missing_options(flags: &MountFlags, mount: &Mount, path_state: &PathState) -> Result<MountFlags, PlanError> {
     let mut missing = Vec::new();
-    for (restrictive, opposite) in RESTRICTIVE {
+    for restrictive in RESTRICTIVE {
+        let opposite = restrictive.trim_start_matches("no");
         let last = flags.iter().rfind(|flag| [restrictive, opposite].contains(flag));
         let has = mount.has_option(restrictive);
         match last {
@@ -126,7 +120,7 @@ fn publish_block(read_only: bool, observed: &PublishObservation) -> Plan {
     let target = observed.target.path.clone();
     if let Some(mount) = &observed.target.mount {
         if observed.target.entry != Entry::BlockDevice(device.number) {
-            return Err(PlanError::path_in_use(&observed.target, mount));
+            return Err(PlanError::path_in_use(&observed.target, mount, None));
         }
         let missing = missing_read_only(&observed.target, mount, read_only)?;
         steps.extend(restrict(&target, MountFlags::default().and(missing)));

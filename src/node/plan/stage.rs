@@ -55,7 +55,7 @@ fn stage_access(request: &StageRequest, observed: &StageObservation) -> Plan {
         (Access::Block, Some(mount)) => Err(if mount.is_of(&observed.device) {
             PlanError::incompatible(&observed.staging, format!("as {}", mount.kind), "a device")
         } else {
-            PlanError::path_in_use(&observed.staging, mount)
+            PlanError::path_in_use(&observed.staging, mount, None)
         }),
         (Access::Mount { filesystem, .. }, Some(mount)) => {
             stage_mounted(*filesystem, request.read_only, mount, observed)
@@ -69,7 +69,7 @@ fn stage_access(request: &StageRequest, observed: &StageObservation) -> Plan {
 
 fn stage_mounted(filesystem: Filesystem, read_only: bool, mount: &Mount, observed: &StageObservation) -> Plan {
     if !mount.is_of(&observed.device) || !mount.is_whole() {
-        return Err(PlanError::path_in_use(&observed.staging, mount));
+        return Err(PlanError::path_in_use(&observed.staging, mount, None));
     }
     check_usable(&observed.staging, mount, filesystem, read_only, observed.rejects_writes)?;
     if mount.is_read_only() != read_only {

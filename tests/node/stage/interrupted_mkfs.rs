@@ -21,15 +21,15 @@ struct KillMkfs {
 #[async_trait]
 impl Exec for KillMkfs {
     async fn run(&self, command: &Command, deadline: Deadline) -> Result<Output, ExecError> {
-        if !command.program().to_string_lossy().starts_with("mkfs.") {
+        if !command.program.to_string_lossy().starts_with("mkfs.") {
             return ProcessExec.run(command, deadline).await;
         }
         let inject = format!("inject=pwrite64:signal=KILL:when={}", self.at_write);
         let traced = Command::new("strace")
             .args(["-f", "-o", "/dev/null", "-e", "trace=pwrite64", "-e"])
             .arg(inject)
-            .arg(command.program())
-            .args(command.arguments().to_vec());
+            .arg(&command.program)
+            .args(&command.args);
         ProcessExec.run(&traced, deadline).await
     }
 }
