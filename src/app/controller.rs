@@ -100,8 +100,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
         ..site(vec![Box::new(gauges), Box::new(orphans)])
     };
     let controller = service(disks, region, zone, &cluster, &tasks)
-        .with_events(events)
-        .with_nodes(nodes)
+        .with_cluster(events, nodes)
         .with_published_nodes(args.controller.list_volumes_published_nodes);
     // Received, because `served` is waiting for it.
     let _ = activate.send(Services::new(driver).with_controller(controller));

@@ -1,9 +1,10 @@
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response};
 
 use super::proto::identity_server::Identity;
 use super::proto::plugin_capability::volume_expansion::Type as Expansion;
 use super::proto::plugin_capability::{self, Service as ServiceCapability, VolumeExpansion, service};
-use super::proto::{self, GetPluginCapabilitiesResponse, GetPluginInfoResponse, PluginCapability, ProbeResponse};
+use super::proto::*;
+use super::request::RpcResult;
 use crate::model::DriverName;
 
 #[derive(Debug, Clone)]
@@ -36,10 +37,7 @@ impl Service {
 
 #[tonic::async_trait]
 impl Identity for Service {
-    async fn get_plugin_info(
-        &self,
-        _: Request<proto::GetPluginInfoRequest>,
-    ) -> Result<Response<GetPluginInfoResponse>, Status> {
+    async fn get_plugin_info(&self, _: Request<GetPluginInfoRequest>) -> RpcResult<GetPluginInfoResponse> {
         Ok(Response::new(GetPluginInfoResponse {
             name: self.name.to_string(),
             vendor_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -49,14 +47,13 @@ impl Identity for Service {
 
     async fn get_plugin_capabilities(
         &self,
-        _: Request<proto::GetPluginCapabilitiesRequest>,
-    ) -> Result<Response<GetPluginCapabilitiesResponse>, Status> {
-        Ok(Response::new(GetPluginCapabilitiesResponse {
-            capabilities: self.capabilities(),
-        }))
+        _: Request<GetPluginCapabilitiesRequest>,
+    ) -> RpcResult<GetPluginCapabilitiesResponse> {
+        let capabilities = self.capabilities();
+        Ok(Response::new(GetPluginCapabilitiesResponse { capabilities }))
     }
 
-    async fn probe(&self, _: Request<proto::ProbeRequest>) -> Result<Response<ProbeResponse>, Status> {
+    async fn probe(&self, _: Request<ProbeRequest>) -> RpcResult<ProbeResponse> {
         let ready = Some(self.ready);
         Ok(Response::new(ProbeResponse { ready }))
     }

@@ -62,15 +62,15 @@ pub async fn serve_when_active(
     let (listener, socket) = socket::bind(endpoint).await.map_err(ServeError::Socket)?;
     // After the CSI socket: kubelet calls a registered driver immediately.
     let registration = match first.registration.clone() {
-        Some(registration) => Some((
-            registration.listen().await.map_err(ServeError::Registration)?,
-            registration,
-        )),
+        Some(registration) => {
+            let listening = registration.listen().await.map_err(ServeError::Registration)?;
+            Some(registration.serve(listening))
+        }
         None => None,
     };
     let registered = async {
         match registration {
-            Some((listening, registration)) => registration.serve(listening).await,
+            Some(registration) => registration.await,
             None => std::future::pending().await,
         }
     };

@@ -14,9 +14,7 @@ use tokio::net::{UnixListener, UnixStream};
 use crate::base::Deadline;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
-    path: PathBuf,
-}
+pub struct Endpoint(PathBuf);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an endpoint; allowed: unix:///absolute/path, with a path of at most 107 bytes")]
@@ -39,7 +37,7 @@ const MAX_PATH: usize = 107;
 
 impl Endpoint {
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.0
     }
 }
 
@@ -51,13 +49,13 @@ impl FromStr for Endpoint {
         if !path.starts_with('/') || path.ends_with('/') || path.len() > MAX_PATH {
             return Err(InvalidEndpoint(text.to_owned()));
         }
-        Ok(Self { path: path.into() })
+        Ok(Self(path.into()))
     }
 }
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unix://{}", self.path.display())
+        write!(f, "unix://{}", self.0.display())
     }
 }
 
@@ -90,16 +88,19 @@ impl Socket {
 
 /// Binds the endpoint, readable and writable only by this user.
 pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketError> {
-    let path = &endpoint.path;
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    create_directory(directory, path).await?;
+    let path = endpoint.path();
+    create_directory(path).await?;
     // Only one process at a time may replace a stale socket.
-    let _lock = lock(directory, path).await?;
+    let _lock = lock_directory(path).await?;
     check_stale(path).await?;
     // Bound under a temporary name, restricted and then renamed: under its final path the socket always has its final
     // permissions.
     let temporary = path.with_file_name(TEMPORARY_NAME);
-    remove_leftover(&temporary).await?;
+    if is_socket(&temporary).await? {
+        // Of a process that was killed during startup.
+        let removed = tokio::fs::remove_file(&temporary).await;
+        removed.map_err(io("remove", &temporary))?;
+    }
     let listener = UnixListener::bind(&temporary).map_err(io("bind", path))?;
     let placed = async {
         tokio::fs::set_permissions(&temporary, Permissions::from_mode(0o600)).await?;
@@ -108,13 +109,10 @@ pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketE
         Ok(inode)
     };
     match placed.await {
-        Ok(inode) => Ok((
-            listener,
-            Socket {
-                path: path.clone(),
-                inode,
-            },
-        )),
+        Ok(inode) => {
+            let path = path.to_owned();
+            Ok((listener, Socket { path, inode }))
+        }
         Err(source) => {
             // Best effort: `source` is the error to return.
             let _ = tokio::fs::remove_file(&temporary).await;
@@ -125,12 +123,12 @@ pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketE
 
 /// Removes the socket of a process that was killed: a standby has none.
 pub async fn remove_stale(endpoint: &Endpoint) -> Result<(), SocketError> {
-    let path = &endpoint.path;
+    let path = endpoint.path();
     let exists = tokio::fs::try_exists(path).await.map_err(io("check", path))?;
     if !exists {
         return Ok(());
     }
-    let _lock = lock(path.parent().unwrap_or(Path::new("/")), path).await?;
+    let _lock = lock_directory(path).await?;
     check_stale(path).await?;
     match tokio::fs::remove_file(path).await {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(io("remove", path)(error)),
@@ -138,8 +136,13 @@ pub async fn remove_stale(endpoint: &Endpoint) -> Result<(), SocketError> {
     }
 }
 
-/// Creates a missing directory, with a warning: kubelet or the sidecars may use another one.
-async fn create_directory(directory: &Path, path: &Path) -> Result<(), SocketError> {
+fn directory_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
+}
+
+/// Creates the directory of the socket if it is missing, with a warning: kubelet or the sidecars may use another one.
+async fn create_directory(path: &Path) -> Result<(), SocketError> {
+    let directory = directory_of(path);
     let exists = tokio::fs::try_exists(directory).await;
     if exists.map_err(io("check the directory of", path))? {
         return Ok(());
@@ -153,44 +156,34 @@ async fn create_directory(directory: &Path, path: &Path) -> Result<(), SocketErr
     Ok(())
 }
 
-/// Removes the temporary socket of a process that was killed during startup.
-async fn remove_leftover(temporary: &Path) -> Result<(), SocketError> {
-    match tokio::fs::symlink_metadata(temporary).await {
-        Ok(found) if found.file_type().is_socket() => {
-            tokio::fs::remove_file(temporary).await.map_err(io("remove", temporary))
-        }
-        Ok(_) => Err(SocketError::NotASocket {
-            path: temporary.to_owned(),
-        }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(io("check", temporary)(error)),
+/// Whether a socket is at this path. Another file there is an error.
+async fn is_socket(path: &Path) -> Result<bool, SocketError> {
+    match tokio::fs::symlink_metadata(path).await {
+        Ok(found) if found.file_type().is_socket() => Ok(true),
+        Ok(_) => Err(SocketError::NotASocket { path: path.to_owned() }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(io("check", path)(error)),
     }
 }
 
 /// Locks the directory against other starting processes. The kernel releases the lock when the process ends.
-async fn lock(directory: &Path, path: &Path) -> Result<File, SocketError> {
-    let file = File::open(directory).map_err(io("open the directory of", path))?;
+async fn lock_directory(path: &Path) -> Result<File, SocketError> {
+    let file = File::open(directory_of(path)).map_err(io("open the directory of", path))?;
     let deadline = Deadline::after(LOCK_TIMEOUT);
-    let mut retries = tokio::time::interval(LOCK_RETRY_INTERVAL);
     loop {
-        retries.tick().await;
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) if !deadline.has_passed() => {}
             Err(error) => return Err(io("lock the directory of", path)(error.into())),
         }
+        tokio::time::sleep(LOCK_RETRY_INTERVAL).await;
     }
 }
 
 /// Fails unless the path is free or the socket of a dead process.
 async fn check_stale(path: &Path) -> Result<(), SocketError> {
-    let metadata = match tokio::fs::symlink_metadata(path).await {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(io("check", path)(error)),
-    };
-    if !metadata.file_type().is_socket() {
-        return Err(SocketError::NotASocket { path: path.to_owned() });
+    if !is_socket(path).await? {
+        return Ok(());
     }
     match UnixStream::connect(path).await {
         Ok(stream) => {

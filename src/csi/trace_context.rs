@@ -1,29 +1,21 @@
 //! The W3C trace context of a caller, from the gRPC metadata.
 
-use opentelemetry::propagation::{Extractor, TextMapPropagator};
+use std::collections::HashMap;
+
+use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::TraceContextExt;
 use opentelemetry::{Context, TraceId};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-struct Headers<'a>(&'a http::HeaderMap);
-
-impl Extractor for Headers<'_> {
-    fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.to_str().ok()
-    }
-
-    fn keys(&self) -> Vec<&str> {
-        self.0.keys().map(http::HeaderName::as_str).collect()
-    }
-}
-
 /// Makes the span of a call the server span of a trace: a child of the span in `traceparent`, if the caller sent one.
 /// Returns the trace ID, or none if the trace is not exported.
 pub(super) fn start(span: &Span, method: &str, headers: &http::HeaderMap) -> Option<TraceId> {
     let parent = if headers.contains_key("traceparent") {
-        TraceContextPropagator::new().extract(&Headers(headers))
+        let text = |name: &http::HeaderName| Some((name.to_string(), headers.get(name)?.to_str().ok()?.to_owned()));
+        let texts: HashMap<_, _> = headers.keys().filter_map(text).collect();
+        TraceContextPropagator::new().extract(&texts)
     } else {
         Context::new()
     };

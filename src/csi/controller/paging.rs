@@ -2,7 +2,7 @@
 //! a complete listing reads everything once. Without the cached listing, as after a restart, the next page reads again
 //! and continues after the last item.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,7 +26,7 @@ const MAX_LISTINGS: usize = 4;
 const MAX_CACHED_BYTES: usize = 32 << 20;
 
 /// An item of a listing: its position and its encoded entry. 60,000 volumes need 12 MB.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Item {
     cursor: Cursor,
     entry: Box<[u8]>,
@@ -62,8 +62,6 @@ struct Listing {
     number: u64,
     subject: String,
     items: Arc<Vec<Item>>,
-    /// IDs of items that this process has deleted since.
-    deleted: BTreeSet<String>,
     bytes: usize,
     expires: Instant,
 }
@@ -81,17 +79,16 @@ impl Listings {
         let number = after.as_ref().and_then(|token| token.listing);
         let cached = number.and_then(|number| self.find(number, subject));
         let number = number.filter(|_| cached.is_some());
-        let (items, deleted) = match cached {
+        let items = match cached {
             Some(cached) => cached,
-            None => (Arc::new(read.await?), BTreeSet::new()),
+            None => Arc::new(read.await?),
         };
         let begin = match &after {
             Some(token) => items.partition_point(|item| item.cursor <= token.cursor),
             None => 0,
         };
-        let rest = items[begin..].iter();
-        let rest: Vec<_> = rest.filter(|item| !deleted.contains(item.cursor.id())).collect();
-        let page = &rest[..page_length(&rest, request.max_entries)];
+        let rest = &items[begin..];
+        let page = &rest[..page_length(rest, request.max_entries)];
         let entries = page.iter().map(|item| E::decode(&*item.entry));
         let entries = entries.collect::<Result<Vec<E>, _>>();
         let entries = entries.map_err(|error| Status::internal(error.to_string()))?;
@@ -112,11 +109,11 @@ impl Listings {
     /// Removes a deleted volume or snapshot from all further pages.
     pub(in crate::csi) fn mark_deleted(&self, id: &str) {
         for listing in &mut lock(&self.0).listings {
-            listing.deleted.insert(id.to_owned());
+            Arc::make_mut(&mut listing.items).retain(|item| item.cursor.id() != id);
         }
     }
 
-    fn find(&self, number: u64, subject: &str) -> Option<(Arc<Vec<Item>>, BTreeSet<String>)> {
+    fn find(&self, number: u64, subject: &str) -> Option<Arc<Vec<Item>>> {
         let mut cache = lock(&self.0);
         cache.expire();
         let listing = cache
@@ -124,7 +121,7 @@ impl Listings {
             .iter_mut()
             .find(|listing| listing.number == number && listing.subject == subject)?;
         listing.expires = Instant::now() + CACHE_TTL;
-        Some((Arc::clone(&listing.items), listing.deleted.clone()))
+        Some(Arc::clone(&listing.items))
     }
 
     /// Caches a listing for its next pages, and evicts the oldest ones. `None` if it is too large.
@@ -146,7 +143,6 @@ impl Listings {
             number,
             subject: subject.to_owned(),
             items: Arc::clone(items),
-            deleted: BTreeSet::new(),
             bytes,
             expires: Instant::now() + CACHE_TTL,
         });
@@ -186,9 +182,9 @@ impl Cache {
 }
 
 /// The number of items on the next page, at least one.
-fn page_length(items: &[&Item], max_entries: Option<usize>) -> usize {
+fn page_length(items: &[Item], max_entries: Option<usize>) -> usize {
     let mut bytes = 0;
-    let fits = |item: &&&Item| {
+    let fits = |item: &&Item| {
         bytes += item.size();
         bytes <= MAX_PAGE_BYTES
     };

@@ -41,8 +41,8 @@ impl Service {
         }
     }
 
-    pub fn with_nodes(mut self, nodes: Option<Nodes>) -> Self {
-        self.node_categories.nodes = nodes;
+    pub fn with_cluster(mut self, events: EventRecorder, nodes: Option<Nodes>) -> Self {
+        (self.events, self.node_categories.nodes) = (events, nodes);
         self
     }
 
@@ -50,11 +50,6 @@ impl Service {
     /// (`LIST_VOLUMES_PUBLISHED_NODES`).
     pub fn with_published_nodes(mut self, enabled: bool) -> Self {
         self.lists_published_nodes = enabled;
-        self
-    }
-
-    pub fn with_events(mut self, events: EventRecorder) -> Self {
-        self.events = events;
         self
     }
 

@@ -45,12 +45,12 @@ fn mismatch(disk: &Disk, requested: &Requested, parameters: &HashMap<String, Str
     let class = class_mismatch(disk, &requested.class, given);
     class.or_else(|| {
         let shared = requested.multi_attach?;
-        let is = if disk.multi_attach { "several nodes" } else { "one node" };
         (shared != disk.multi_attach).then(|| {
             format!(
-                "volume_context {:?} has value \"{shared}\", and disk {} is for {is}",
+                "volume_context {:?} has value \"{shared}\", and disk {} is for {}",
                 context::MULTI_ATTACH,
-                disk.id
+                disk.id,
+                users(disk)
             )
         })
     })
@@ -69,12 +69,7 @@ fn class_mismatch(disk: &Disk, class: &Class, given: impl Fn(&str) -> bool) -> O
         return Some(mismatch("zoneId", &format!("in {zone}")));
     }
     if given("multiAttach") && class.disk.multi_attach != disk.multi_attach {
-        let is = if disk.multi_attach {
-            "for several nodes"
-        } else {
-            "for one node"
-        };
-        return Some(mismatch("multiAttach", is));
+        return Some(mismatch("multiAttach", &format!("for {}", users(disk))));
     }
     if class.disk.encrypted && !disk.encrypted {
         return Some(mismatch("encrypted", "not encrypted"));
@@ -83,4 +78,8 @@ fn class_mismatch(disk: &Disk, class: &Class, given: impl Fn(&str) -> bool) -> O
         return Some(mismatch("kmsKeyId", "encrypted by another key"));
     }
     None
+}
+
+fn users(disk: &Disk) -> &'static str {
+    if disk.multi_attach { "several nodes" } else { "one node" }
 }

@@ -3,7 +3,7 @@
 
 use super::storage_class::TAGS;
 use super::template;
-use super::value::{Map, Result, boolean, check_categories, entries, invalid_value, iops, names, parse};
+use super::value::{Map, Result, boolean, check_categories, entries, iops, names, parse};
 use crate::csi::request::error::Error;
 use crate::model::{Category, Change};
 
@@ -25,7 +25,7 @@ pub fn read(parameters: &Map) -> Result<Change> {
             "performancelevel" => change.level = Some(parse(field, value, "PL0, PL1, PL2, PL3")?),
             "provisionediops" => change.provisioned_iops = Some(iops(field, value)?),
             "burstingenabled" => change.bursting = Some(boolean(field, value)?),
-            _ => return Err(entry.unknown(ALLOWED)),
+            _ => return Err(Error::unknown_key(field, value, ALLOWED)),
         }
     }
     check_compatibility(&change)?;
@@ -44,7 +44,7 @@ fn category(field: &str, value: &str) -> Result<Category> {
     let Ok(category): Result<Category, _> = value.to_ascii_lowercase().parse();
     if !Category::KNOWN.contains(&category) {
         let allowed = format!("one of {}", names(&Category::KNOWN));
-        return Err(invalid_value(field, value, &allowed));
+        return Err(Error::value(field, value, allowed));
     }
     Ok(category)
 }

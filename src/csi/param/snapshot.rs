@@ -1,5 +1,5 @@
-use super::value::{Map, Result, conflict, entries, identifier, invalid_value, number};
-
+use super::value::{Map, Result, conflict, entries, identifier, number};
+use crate::csi::request::error::Error;
 use crate::model::{Tags, tag as rules};
 
 const ALLOWED: &str = "retentionDays, resourceGroupId, snapshotTags/<key> and csi.storage.k8s.io/*";
@@ -55,10 +55,11 @@ impl SnapshotClass {
                 "resourcegroupid" => class.resource_group = identifier(field, value)?,
                 "deletionpolicy" if group => {
                     if !["Delete", "Retain"].contains(&value) {
-                        return Err(invalid_value(field, value, "Delete or Retain"));
+                        return Err(Error::value(field, value, "Delete or Retain"));
                     }
                 }
-                _ => return Err(entry.unknown(if group { ALLOWED_FOR_GROUPS } else { ALLOWED })),
+                _ if group => return Err(Error::unknown_key(field, value, ALLOWED_FOR_GROUPS)),
+                _ => return Err(Error::unknown_key(field, value, ALLOWED)),
             }
         }
         if class.tags.len() > MAX_USER_TAGS {

@@ -6,7 +6,7 @@ use crate::csi::request::error::Error;
 use crate::csi::request::field::{filesystem, invalid_tuning};
 use crate::disk::NewDisk;
 use crate::model::tag::{CREATED_FOR, LONGEST_VALUE, MAX_RETENTION_DAYS};
-use crate::model::{Category, Change, Filesystem, InvalidTuning, RegionId, Tags, Tuning, ZoneId};
+use crate::model::{Category, Change, Filesystem, RegionId, Tags, Tuning, ZoneId};
 
 /// Prefix of tags, in lower case.
 pub(super) const TAGS: &str = "disktags/";
@@ -87,8 +87,8 @@ impl Class {
             "readonly" => self.read_only = boolean(field, value)?,
             "encrypted" => self.disk.encrypted = boolean(field, value)?,
             "kmskeyid" => self.disk.kms_key = identifier(field, value)?,
-            _ if self.tuning.set(entry.key, value).map_err(|e| invalid_option(&e))? => {}
-            _ => return Err(entry.unknown(ALLOWED)),
+            _ if self.tuning.set(entry.key, value).map_err(invalid_tuning("parameter"))? => {}
+            _ => return Err(Error::unknown_key(field, value, ALLOWED)),
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ impl Class {
 
     pub fn check_mkfs_options(&self, filesystem: Filesystem) -> Result<()> {
         let arguments = self.tuning.mkfs_arguments(filesystem, "");
-        arguments.map(drop).map_err(|error| invalid_option(&error))
+        arguments.map(drop).map_err(invalid_tuning("parameter"))
     }
 
     /// Checks that the tags of the class and of the driver, and `more` tags, fit on a disk.
@@ -190,10 +190,6 @@ impl Class {
         }
         Ok(())
     }
-}
-
-fn invalid_option(invalid: &InvalidTuning) -> Error {
-    invalid_tuning("parameter", invalid)
 }
 
 fn override_tags(tags: &mut Tags, by: Tags) {

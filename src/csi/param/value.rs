@@ -19,12 +19,6 @@ pub(super) struct Entry<'a> {
     pub(super) value: &'a str,
 }
 
-impl Entry<'_> {
-    pub(super) fn unknown(self, allowed: &'static str) -> Error {
-        Error::unknown_key(&self.field, self.value, allowed)
-    }
-}
-
 /// The parameters without those of the sidecars, and the tags, whose keys follow the prefix `tags` in lower case.
 pub(super) fn entries<'a>(entry: &str, parameters: &'a Map, tags: &str) -> Result<(Vec<Entry<'a>>, Tags)> {
     let mut entries = Vec::new();
@@ -56,11 +50,11 @@ pub(super) fn entries<'a>(entry: &str, parameters: &'a Map, tags: &str) -> Resul
 }
 
 pub(super) fn boolean(field: &str, value: &str) -> Result<bool> {
-    context::boolean(value).ok_or_else(|| invalid_value(field, value, "\"true\" or \"false\""))
+    context::boolean(value).ok_or_else(|| Error::value(field, value, "\"true\" or \"false\""))
 }
 
 pub(super) fn parse<T: FromStr>(field: &str, value: &str, allowed: &str) -> Result<T> {
-    value.parse().map_err(|_| invalid_value(field, value, allowed))
+    value.parse().map_err(|_| Error::value(field, value, allowed))
 }
 
 /// Comma-separated values, in order, without duplicates.
@@ -68,7 +62,7 @@ pub(super) fn list<T: FromStr + PartialEq>(field: &str, value: &str, allowed: &s
     let mut items = Vec::new();
     for item in value.split(',') {
         let item = item.trim().parse();
-        let item = item.map_err(|_| invalid_value(field, value, allowed))?;
+        let item = item.map_err(|_| Error::value(field, value, allowed))?;
         if !items.contains(&item) {
             items.push(item);
         }
@@ -82,10 +76,9 @@ pub(super) fn iops(field: &str, value: &str) -> Result<u32> {
 
 pub(super) fn number(field: &str, value: &str, unit: &str, min: u32, max: u32) -> Result<u32> {
     let number = value.parse().ok();
-    number.filter(|number| (min..=max).contains(number)).ok_or_else(|| {
-        let allowed = format!("a whole number of {unit} from {min} to {max}");
-        invalid_value(field, value, &allowed)
-    })
+    number
+        .filter(|number| (min..=max).contains(number))
+        .ok_or_else(|| Error::value(field, value, format!("a whole number of {unit} from {min} to {max}")))
 }
 
 /// Adds a user tag, which must be valid in the cloud and must not be a tag of the driver.
@@ -105,7 +98,7 @@ fn tag(field: &str, name: &str, value: &str, tags: &mut Tags) -> Result<()> {
 pub(super) fn identifier(field: &str, value: &str) -> Result<Option<String>> {
     let fits = |c: char| c.is_ascii_graphic() && c != ',';
     if value.len() > 128 || !value.chars().all(fits) {
-        return Err(invalid_value(field, value, "an ID without spaces"));
+        return Err(Error::value(field, value, "an ID without spaces"));
     }
     Ok(Some(value.to_owned()).filter(|value| !value.is_empty()))
 }
@@ -116,14 +109,10 @@ pub(super) fn tags(field: &str, value: &str) -> Result<Tags> {
     for pair in value.split(',').filter(|pair| !pair.trim().is_empty()) {
         let (name, tag_value) = pair
             .split_once(':')
-            .ok_or_else(|| invalid_value(field, value, "comma-separated key:value pairs"))?;
+            .ok_or_else(|| Error::value(field, value, "comma-separated key:value pairs"))?;
         tag(field, name.trim(), tag_value.trim(), &mut tags)?;
     }
     Ok(tags)
-}
-
-pub(super) fn invalid_value(field: &str, value: &str, allowed: &str) -> Error {
-    Error::value(field.to_owned(), value, allowed)
 }
 
 pub(super) fn conflict(key: &str, why: &str) -> Error {
@@ -143,7 +132,7 @@ pub(super) fn categories(field: &str, value: &str) -> Result<Vec<Category>> {
                 names(&Category::KNOWN),
                 unsupported_reason(category)
             );
-            return Err(invalid_value(field, value, &allowed));
+            return Err(Error::value(field, value, allowed));
         }
     }
     Ok(categories)

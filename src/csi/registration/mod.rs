@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::net::UnixListener;
 use tokio::sync::{Notify, oneshot, watch};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
@@ -121,11 +121,6 @@ impl Registration {
         self.0.restart.notify_one();
     }
 
-    /// Path of the CSI socket on the host, as reported to kubelet.
-    pub fn csi_socket(&self) -> &Path {
-        &self.0.csi_socket
-    }
-
     /// Binds the registration socket. kubelet may call the CSI socket from now on.
     pub(super) async fn listen(&self) -> Result<(UnixListener, Socket), SocketError> {
         let bound = socket::bind(&self.0.socket).await?;
@@ -214,10 +209,8 @@ impl Registration {
 }
 
 async fn wait_removed(socket: &Socket) {
-    let mut checks = tokio::time::interval(CHECK_INTERVAL);
-    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while socket.exists() {
-        checks.tick().await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }
 

@@ -112,12 +112,11 @@ fn source(source: Option<&proto::VolumeContentSource>) -> Result<(Option<Snapsho
 
 fn volume_context(class: &Class) -> HashMap<String, String> {
     let flag = |key, set: bool| set.then(|| (key, "true".to_owned()));
-    let fs_type = class.fs_type.map(|name| (context::FS_TYPE, name.to_string()));
-    let flags = [
+    let entries = [
+        class.fs_type.map(|name| (context::FS_TYPE, name.to_string())),
         flag(context::READ_ONLY, class.read_only),
         flag(context::MULTI_ATTACH, class.disk.multi_attach),
     ];
-    let entries = fs_type.into_iter().chain(flags.into_iter().flatten());
-    let entries = entries.chain(class.tuning.entries());
+    let entries = entries.into_iter().flatten().chain(class.tuning.entries());
     entries.map(|(key, value)| (key.to_owned(), value)).collect()
 }

@@ -23,6 +23,10 @@ impl Error {
         Self { failure, field, reason }
     }
 
+    fn with(self, failure: Failure) -> Self {
+        Self { failure, ..self }
+    }
+
     /// The error of a field of the message in the field `outer`.
     pub(super) fn within(self, outer: impl std::fmt::Display) -> Self {
         let field = format!("{outer}.{}", self.field);
@@ -31,10 +35,6 @@ impl Error {
 
     pub(crate) fn missing(field: impl Into<String>) -> Self {
         Self::bad_request(field, " is required".to_owned())
-    }
-
-    pub(super) fn too_large(field: &str, size: usize, limit: usize) -> Self {
-        Self::bad_request(field, format!(" has {size} bytes; CSI allows at most {limit}"))
     }
 
     pub(crate) fn value(field: impl Into<String>, value: &str, allowed: impl AsRef<str>) -> Self {
@@ -58,29 +58,17 @@ impl Error {
 
     /// An ID or path that no resource can have. Their format is opaque to callers, so the code is `NOT_FOUND`.
     pub(crate) fn not_found(field: &str, cause: &impl ToString) -> Self {
-        let failure = Failure::NoSuchResource;
-        Self {
-            failure,
-            ..Self::malformed(field, cause)
-        }
+        Self::malformed(field, cause).with(Failure::NoSuchResource)
     }
 
     /// CSI: an invalid `starting_token` is `ABORTED`.
     pub(crate) fn token(token: &str) -> Self {
         let why = format!("{token} was not issued by this driver; list again from the start");
-        let failure = Failure::StalePageToken;
-        Self {
-            failure,
-            ..Self::unsupported("starting_token", why)
-        }
+        Self::unsupported("starting_token", why).with(Failure::StalePageToken)
     }
 
     /// No zone is in both topology and class. CSI: `RESOURCE_EXHAUSTED`, so that the scheduler chooses another node.
     pub(crate) fn no_zone(field: &str, why: &str) -> Self {
-        let failure = Failure::NoSuitableZone;
-        Self {
-            failure,
-            ..Self::malformed(field, &why)
-        }
+        Self::malformed(field, &why).with(Failure::NoSuitableZone)
     }
 }

@@ -65,21 +65,22 @@ pub(crate) fn filesystem(field: impl Into<String>, name: &str) -> Result<Filesys
     name.parse().map_err(|_| Error::value(field, name, names()))
 }
 
-pub(crate) fn invalid_tuning(entry: &str, invalid: &InvalidTuning) -> Error {
-    let field = format!("{entry} {:?}", invalid.key);
-    Error::value(field, &invalid.value, &*invalid.allowed)
+pub(crate) fn invalid_tuning(entry: &str) -> impl FnOnce(InvalidTuning) -> Error {
+    move |invalid| {
+        let field = format!("{entry} {:?}", invalid.key);
+        Error::value(field, &invalid.value, &*invalid.allowed)
+    }
 }
 
 /// The filesystem for capabilities that name none.
 pub(super) fn context_filesystem(volume_context: &Map) -> Result<Option<Filesystem>> {
     let name = context::get(volume_context, context::FS_TYPE);
-    let field = || entry("volume_context", context::FS_TYPE);
+    let field = || format!("volume_context {:?}", context::FS_TYPE);
     name.map(|name| filesystem(field(), name)).transpose()
 }
 
 pub(super) fn tuning(volume_context: &Map) -> Result<Tuning> {
-    let tuning = Tuning::of(volume_context);
-    tuning.map_err(|invalid| invalid_tuning("volume_context", &invalid))
+    Tuning::of(volume_context).map_err(invalid_tuning("volume_context"))
 }
 
 /// The value of a boolean entry; `None` if absent.
@@ -88,12 +89,8 @@ pub(super) fn flag(field: &str, map: &Map, key: &str) -> Result<Option<bool>> {
         None => Ok(None),
         Some(text) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
         Some(text) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
-        Some(text) => Err(Error::value(entry(field, key), text, "\"true\" or \"false\"")),
+        Some(text) => Err(Error::value(format!("{field} {key:?}"), text, "\"true\" or \"false\"")),
     }
-}
-
-fn entry(field: &str, key: &str) -> String {
-    format!("{field} {key:?}")
 }
 
 #[cfg(test)]

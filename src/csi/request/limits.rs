@@ -25,7 +25,8 @@ pub(crate) trait Limited {
 
 fn at_most(field: &'static str, size: usize, limit: usize) -> Result {
     if size > limit {
-        return Err(Error::too_large(field, size, limit));
+        let why = format!("has {size} bytes; CSI allows at most {limit}");
+        return Err(Error::unsupported(field, why));
     }
     Ok(())
 }

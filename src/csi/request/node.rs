@@ -62,7 +62,7 @@ impl VolumeUse {
                     None => field::context_filesystem(volume_context)?.unwrap_or_default(),
                 };
                 let made = tuning.mkfs_arguments(filesystem, "");
-                made.map_err(|invalid| field::invalid_tuning("volume_context", &invalid))?;
+                made.map_err(field::invalid_tuning("volume_context"))?;
                 Access::Mount {
                     filesystem,
                     flags: flags.and(tuning.mount_options(filesystem)),
