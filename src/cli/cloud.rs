@@ -45,9 +45,14 @@ impl CloudArgs {
     /// # Errors
     /// An action has two limits.
     pub fn limits(&self) -> Result<ConfiguredLimits, InvalidSettings> {
-        rate_limits::by_action(&self.rate_limits).map_err(|action| {
-            let problem = format!("--rate-limits has several limits of {action}; allowed: one of each action");
-            InvalidSettings(vec![problem])
-        })
+        let mut by_action = ConfiguredLimits::new();
+        for limit in &self.rate_limits {
+            let action = limit.action;
+            if by_action.insert(action, limit.calls_per_second).is_some() {
+                let problem = format!("--rate-limits has several limits of {action}; allowed: one of each action");
+                return Err(InvalidSettings::one(problem));
+            }
+        }
+        Ok(by_action)
     }
 }

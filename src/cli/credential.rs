@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::endpoint::Url;
-use super::parse::duration;
+use super::parse::{accept, duration};
 
 /// Limits of the Security Token Service for a role session.
 const MIN_ROLE_DURATION: Duration = Duration::from_mins(15);
@@ -84,18 +84,13 @@ fn role_arn(text: &str) -> Result<String, String> {
         .is_some_and(|(account, name)| {
             account.chars().all(|c| c.is_ascii_digit()) && !account.is_empty() && !name.is_empty()
         });
-    match is_role {
-        true => Ok(text.to_owned()),
-        false => Err("allowed: acs:ram::UID:role/NAME".to_owned()),
-    }
+    accept(text, is_role, "acs:ram::UID:role/NAME")
 }
 
 fn session_name(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || ".@-_".contains(c);
-    match (2..=64).contains(&text.len()) && text.chars().all(plain) {
-        true => Ok(text.to_owned()),
-        false => Err("allowed: 2 to 64 letters, digits and .@-_".to_owned()),
-    }
+    let fits = (2..=64).contains(&text.len()) && text.chars().all(plain);
+    accept(text, fits, "2 to 64 letters, digits and .@-_")
 }
 
 fn role_duration(text: &str) -> Result<Duration, String> {

@@ -7,6 +7,12 @@ use std::time::Duration;
 use crate::model::driver::{is_domain, is_label};
 use crate::model::{Bytes, Category, InvalidId};
 
+/// The text if it fits, or else what is allowed.
+pub(super) fn accept(text: &str, fits: bool, allowed: &str) -> Result<String, String> {
+    fits.then(|| text.to_owned())
+        .ok_or_else(|| format!("allowed: {allowed}"))
+}
+
 /// An absolute path without `..`, and not the root.
 pub(crate) fn directory(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
@@ -77,14 +83,8 @@ pub(crate) fn place<T: FromStr<Err = InvalidId>>(text: &str) -> Result<T, String
 
 /// An object name: a DNS subdomain (RFC 1123).
 pub(crate) fn object_name(text: &str) -> Result<String, String> {
-    match is_domain(text, 253) {
-        true => Ok(text.to_owned()),
-        false => Err(
-            "allowed: lower-case letters, digits, - and ., at most 253, with a letter or digit at both ends of \
-             each part"
-                .to_owned(),
-        ),
-    }
+    let allowed = "lower-case letters, digits, - and ., at most 253, with a letter or digit at both ends of each part";
+    accept(text, is_domain(text, 253), allowed)
 }
 
 /// A taint key: a name of up to 63 letters, digits, `-`, `_` and `.`, optionally after a domain prefix and `/`.
@@ -99,13 +99,8 @@ pub(crate) fn taint_key(text: &str) -> Result<String, String> {
         && own.starts_with(is_end)
         && own.ends_with(is_end)
         && domain.is_none_or(|domain| is_domain(domain, 253));
-    match fits {
-        true => Ok(text.to_owned()),
-        false => Err(
-            "allowed: the key of a taint, such as diskplugin.csi.example/agent-not-ready, without value and effect"
-                .to_owned(),
-        ),
-    }
+    let allowed = "the key of a taint, such as diskplugin.csi.example/agent-not-ready, without value and effect";
+    accept(text, fits, allowed)
 }
 
 #[cfg(test)]

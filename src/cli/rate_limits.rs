@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use ecs::client::ACTIONS;
-use ecs::rate_limit::{ACCOUNT, ConfiguredLimit, ConfiguredLimits};
+use ecs::rate_limit::{ACCOUNT, ConfiguredLimit};
 
 /// Calls per second.
 const ALLOWED: RangeInclusive<f64> = 0.01..=1000.0;
@@ -26,31 +26,9 @@ pub(super) fn rate_limit(text: &str) -> Result<ConfiguredLimit, String> {
     })
 }
 
-/// The limits by action.
-///
-/// # Errors
-/// The name of an action with two limits.
-pub(super) fn by_action(limits: &[ConfiguredLimit]) -> Result<ConfiguredLimits, &'static str> {
-    let mut by_action = ConfiguredLimits::new();
-    for limit in limits {
-        if by_action.insert(limit.action, limit.calls_per_second).is_some() {
-            return Err(limit.action);
-        }
-    }
-    Ok(by_action)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_action_has_one_limit() {
-        let limits = ["CreateDisk=1", "account=5"].map(|text| rate_limit(text).unwrap());
-        assert!(by_action(&limits).is_ok());
-        let twice = [limits[0], limits[1], limits[0]];
-        assert_eq!(by_action(&twice).unwrap_err(), "CreateDisk");
-    }
 
     #[test]
     fn a_limit_names_an_action_and_a_positive_rate() {
