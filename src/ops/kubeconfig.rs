@@ -1,11 +1,11 @@
-//! How a command reaches Kubernetes.
+//! How a command reaches Kubernetes, and the cloud of its volumes.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use crate::base::error_chain;
-use crate::cli::InvalidSettings;
+use crate::cli::{CloudArgs, DriverArgs, InvalidSettings, LocationArgs, OwnerArgs};
 use crate::cluster::{Cluster, ConnectError};
 
 #[derive(Debug, Args)]
@@ -17,6 +17,21 @@ pub struct KubeconfigArgs {
     /// Context of the kubeconfig. Default: its current context.
     #[arg(long)]
     pub context: Option<String>,
+}
+
+/// Flags of commands that compare the cloud with Kubernetes.
+#[derive(Debug, Args)]
+pub struct OperatorArgs {
+    #[command(flatten)]
+    pub driver: DriverArgs,
+    #[command(flatten)]
+    pub location: LocationArgs,
+    #[command(flatten)]
+    pub cloud: CloudArgs,
+    #[command(flatten)]
+    pub owner: OwnerArgs,
+    #[command(flatten)]
+    pub kubernetes: KubeconfigArgs,
 }
 
 impl KubeconfigArgs {

@@ -18,7 +18,7 @@ pub(super) struct Archive<W: Write> {
     collected: Timestamp,
     pub(super) members: Vec<Value>,
     /// Sources that could not be read, and why.
-    missing: Vec<(String, String)>,
+    pub(super) missing: Vec<(String, String)>,
 }
 
 impl<W: Write> Archive<W> {
@@ -48,12 +48,6 @@ impl<W: Write> Archive<W> {
     /// Records a source that could not be read.
     pub(super) fn add_missing(&mut self, source: &str, reason: &str) {
         self.missing.push((source.to_owned(), reason.to_owned()));
-    }
-
-    /// One line for each source that could not be read.
-    pub(super) fn missing(&self) -> Vec<String> {
-        let missing = self.missing.iter();
-        missing.map(|(source, reason)| format!("{source}: {reason}")).collect()
     }
 
     /// Writes the manifest and the end of the archive.

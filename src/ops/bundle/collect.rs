@@ -24,8 +24,7 @@ const PARALLEL: usize = 8;
 /// The members of the archive that are read through the API server.
 struct Collection<'a, W: Write> {
     args: &'a Flags,
-    driver: &'a str,
-    cluster: &'a Cluster,
+    cluster: Cluster,
     archive: &'a mut Archive<W>,
 }
 
@@ -35,17 +34,10 @@ pub(super) async fn collect(
     settings: &KnownSettings,
     archive: &mut Archive<impl Write>,
 ) -> anyhow::Result<()> {
-    let (driver, cluster) = (
-        args.processes.driver.driver_name.as_str(),
-        &args.processes.cluster.require().await?,
-    );
-    let mut this = Collection {
-        args,
-        driver,
-        cluster,
-        archive,
-    };
-    let version = cluster.version().await;
+    let driver = &args.processes.driver.driver_name;
+    let cluster = args.processes.cluster.require().await?;
+    let mut this = Collection { args, cluster, archive };
+    let version = this.cluster.version().await;
     this.archive.add("kubernetes.json", "/version", text(version))?;
     for path in [
         "/apis/storage.k8s.io/v1/csidrivers",
@@ -55,13 +47,13 @@ pub(super) async fn collect(
     ] {
         let name = path.rsplit('/').next().unwrap_or_default();
         let member = format!("objects/{name}.json");
-        this.add_list(&member, path, |one| is_of_driver(one, driver), included)
+        this.add_list(&member, path, |one| is_of_driver(one, driver.as_str()), included)
             .await?;
     }
     let mut keys: BTreeSet<String> = args.volume.iter().cloned().collect();
     let mut nodes = BTreeSet::new();
     for volume in &args.volume {
-        match VolumeHistory::find(this.cluster, &args.processes.driver.driver_name, volume).await {
+        match VolumeHistory::find(&this.cluster, driver, volume).await {
             Ok(history) => {
                 keys.extend(history.disk.clone());
                 keys.extend(history.persistent_volume.clone());
@@ -94,7 +86,7 @@ pub(super) async fn collect(
     for pods in this.selected(pods, &nodes).chunks(PARALLEL) {
         let read = pods
             .iter()
-            .map(|pod| read_pod(args, this.cluster, pod, &keys, settings));
+            .map(|pod| read_pod(args, &this.cluster, pod, &keys, settings));
         for (name, source, content) in join_all(read).await.into_iter().flatten() {
             this.archive.add(&name, &source, content)?;
         }
@@ -106,7 +98,7 @@ impl<W: Write> Collection<'_, W> {
     /// Empty if they cannot be listed.
     async fn pods(&mut self) -> Vec<DriverPod> {
         let namespace = self.args.processes.namespace.as_deref();
-        let pods = DriverPod::list(self.cluster, namespace).await;
+        let pods = DriverPod::list(&self.cluster, namespace).await;
         let missing = match &pods {
             Ok(pods) if !pods.is_empty() => None,
             Ok(_) => Some("no pod has the label app.kubernetes.io/name=diskplugin".to_owned()),
@@ -140,7 +132,8 @@ impl<W: Write> Collection<'_, W> {
 
     /// Adds the objects of a volume. The result has the nodes that it is attached to.
     async fn add_volume(&mut self, volume: &str, history: &VolumeHistory) -> anyhow::Result<Vec<String>> {
-        let (driver, mut attachments) = (self.driver, Vec::new());
+        let driver = self.args.processes.driver.driver_name.as_str();
+        let mut attachments = Vec::new();
         if history.persistent_volume.is_none() && history.claim.is_none() {
             let source = format!("volume {volume}");
             self.archive.add_missing(&source, "Kubernetes does not have it");
@@ -209,10 +202,8 @@ async fn read_pod(
 ) -> Vec<Read> {
     let source = format!("pod {}/{}", pod.namespace, pod.name);
     let folder = format!("pods/{}/{}", pod.namespace, pod.name);
-    let object = match pod.object() {
-        Ok(object) => pod::pod(&object, settings),
-        Err(error) => return vec![(folder, source, Err(error.to_string()))],
-    };
+    let object = serde_json::to_value(&pod.object).expect("objects of Kubernetes serialize");
+    let object = pod::pod(&object, settings);
     let mut read = vec![(
         format!("{folder}/pod.json"),
         source.clone(),

@@ -21,15 +21,8 @@ const SIDECARS: &[&str] = &[
     "node-driver-registrar",
 ];
 
-/// Settings of the driver that hold no secret.
-#[derive(Debug, Default)]
-pub(super) struct KnownSettings {
-    /// The words that are neither flags nor their values: programs and roles.
-    pub(super) words: BTreeSet<String>,
-    /// Flags that take a value, without `--`.
-    pub(super) flags: BTreeSet<String>,
-    pub(super) variables: BTreeSet<String>,
-}
+/// Settings of the driver that hold no secret: programs and roles, flags that take a value, with `--`, and variables.
+pub(super) type KnownSettings = BTreeSet<String>;
 
 /// Whether the container is one of the chart, whose flags and logs are included.
 pub(super) fn is_of_chart(container: &str) -> bool {
@@ -52,9 +45,7 @@ fn restrict(container: &mut Value, settings: &KnownSettings) {
     let (is_sidecar, none) = (SIDECARS.contains(&name), KnownSettings::default());
     let settings = if DRIVER.contains(&name) { settings } else { &none };
     for variable in elements(container.get_mut("env")) {
-        let is_known = variable["name"]
-            .as_str()
-            .is_some_and(|name| settings.variables.contains(name));
+        let is_known = variable["name"].as_str().is_some_and(|name| settings.contains(name));
         if let Some(Value::String(value)) = variable.get_mut("value") {
             *value = shown(value, is_known);
         }
@@ -81,10 +72,10 @@ fn shown(value: &str, is_known: bool) -> String {
 fn setting(word: &str, settings: &KnownSettings) -> String {
     match (word.strip_prefix("--"), word.split_once('=')) {
         (Some(_), Some((flag, value))) => {
-            format!("{flag}={}", shown(value, settings.flags.contains(&flag[2..])))
+            format!("{flag}={}", shown(value, settings.contains(flag)))
         }
         (Some(_), None) => word.to_owned(),
-        (None, _) if settings.words.contains(word) => word.to_owned(),
+        (None, _) if settings.contains(word) => word.to_owned(),
         (None, _) => NOT_INCLUDED.to_owned(),
     }
 }
@@ -97,12 +88,7 @@ mod tests {
 
     #[test]
     fn only_known_settings_of_the_driver_are_included() {
-        let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        let settings = KnownSettings {
-            words: set(&["controller"]),
-            flags: set(&["zone", "endpoint"]),
-            variables: set(&["ZONE"]),
-        };
+        let settings = ["controller", "--zone", "--endpoint", "ZONE"].map(str::to_owned).into();
         let args = [
             "controller",
             "--zone=z",

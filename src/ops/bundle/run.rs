@@ -36,7 +36,8 @@ async fn write(args: &Flags, program: &Command) -> anyhow::Result<()> {
         true => collect(args, &settings(program), &mut archive).await?,
         false => read_urls(args, token.as_deref(), &mut archive).await?,
     }
-    let (members, missing) = (archive.members.len(), archive.missing());
+    let (members, missing) = (archive.members.len(), archive.missing.iter());
+    let missing: Vec<_> = missing.map(|(source, reason)| format!("{source}: {reason}")).collect();
     if members == 0 {
         bail!("no source could be read:\n  {}", missing.join("\n  "));
     }

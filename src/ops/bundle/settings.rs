@@ -12,12 +12,9 @@ const PROGRAMS: [&str; 3] = ["/diskplugin", "/diskplugin-controller", "/diskplug
 
 /// The settings of all roles.
 pub(super) fn settings(program: &Command) -> KnownSettings {
-    let mut settings = KnownSettings {
-        words: PROGRAMS.map(str::to_owned).into(),
-        ..KnownSettings::default()
-    };
+    let mut settings = KnownSettings::from(PROGRAMS.map(str::to_owned));
     for command in program.get_subcommands() {
-        settings.words.insert(command.get_name().to_owned());
+        settings.insert(command.get_name().to_owned());
         add(command, &mut settings);
     }
     add(program, &mut settings);
@@ -32,10 +29,10 @@ fn add(command: &Command, settings: &mut KnownSettings) {
         }
         // A word after a switch is not its value.
         if flag.get_action().takes_values() {
-            settings.flags.insert(name.to_owned());
+            settings.insert(format!("--{name}"));
         }
         let variable = flag.get_env().and_then(|name| name.to_str());
-        settings.variables.extend(variable.map(str::to_owned));
+        settings.extend(variable.map(str::to_owned));
     }
 }
 
@@ -49,11 +46,15 @@ mod tests {
     #[test]
     fn flags_with_secrets_are_missing() {
         let settings = settings(&Cli::command());
-        for name in ["zone", "log-level", "rate-limits"] {
-            assert!(settings.flags.contains(name), "{name}");
+        for name in [
+            "--zone",
+            "--log-level",
+            "--rate-limits",
+            "controller",
+            "DISKPLUGIN_ZONE",
+        ] {
+            assert!(settings.contains(name), "{name}");
         }
-        assert!(settings.words.contains("controller"));
-        assert!(settings.variables.contains("DISKPLUGIN_ZONE"));
         // A new flag or variable with such a name is either a secret or an exception here.
         let exceptions = [
             "credentials",
@@ -64,11 +65,11 @@ mod tests {
             "token-file",
         ];
         let is_secret = |name: &&String| {
-            let name = name.trim_start_matches("DISKPLUGIN_").to_lowercase().replace('_', "-");
+            let name = name.trim_start_matches("--").trim_start_matches("DISKPLUGIN_");
+            let name = name.to_lowercase().replace('_', "-");
             let words = ["secret", "password", "key", "token", "credential", "header"];
             words.iter().any(|word| name.contains(word)) && !exceptions.contains(&&*name)
         };
-        assert_eq!(settings.flags.iter().find(is_secret), None);
-        assert_eq!(settings.variables.iter().find(is_secret), None);
+        assert_eq!(settings.iter().find(is_secret), None);
     }
 }

@@ -5,9 +5,6 @@ use crate::base::without_user_info;
 
 const PROXIES: [&str; 3] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
 
-/// Hosts that are reached directly.
-const EXCEPTIONS: [&str; 1] = ["NO_PROXY"];
-
 pub(super) fn check(variable: impl Fn(&str) -> Option<String>) -> Check {
     let set = |names: &[&str]| {
         let names = names.iter().flat_map(|name| [(*name).to_owned(), name.to_lowercase()]);
@@ -17,7 +14,7 @@ pub(super) fn check(variable: impl Fn(&str) -> Option<String>) -> Check {
         });
         set.collect::<Vec<_>>().join(", ")
     };
-    let (proxies, exceptions) = (set(&PROXIES), set(&EXCEPTIONS));
+    let (proxies, exceptions) = (set(&PROXIES), set(&["NO_PROXY"]));
     let found = match (proxies.is_empty(), exceptions.is_empty()) {
         (true, _) => "no proxy is set".to_owned(),
         (false, true) => format!("requests to the cloud use {proxies}"),

@@ -68,11 +68,8 @@ fn concerned(map: &Map, error: &Error) -> Vec<String> {
     let Some((name, _)) = quoted.and_then(|rest| rest.split_once('"')) else {
         return Vec::new();
     };
-    let mut keys: Vec<String> = map.keys().cloned().collect();
-    keys.sort();
-    let exact: Vec<_> = keys.iter().filter(|key| *key == name).cloned().collect();
-    if !exact.is_empty() {
-        return exact;
+    if map.contains_key(name) {
+        return vec![name.to_owned()];
     }
     // Too many tags: no single one is the cause.
     let (name, is_of_all) = match name.strip_suffix("/<key>") {
@@ -80,9 +77,11 @@ fn concerned(map: &Map, error: &Error) -> Vec<String> {
         None => (name, false),
     };
     let name = name.to_ascii_lowercase();
-    keys.retain(|key| {
+    let keys = map.keys().filter(|key| {
         let key = key.to_ascii_lowercase();
         key == name || is_of_all && key.starts_with(&name)
     });
+    let mut keys: Vec<_> = keys.cloned().collect();
+    keys.sort();
     keys
 }

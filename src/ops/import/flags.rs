@@ -3,9 +3,8 @@
 use clap::Args;
 
 use crate::cli::parse::object_name;
-use crate::cli::{CloudArgs, DriverArgs, LocationArgs, OwnerArgs};
 use crate::model::{DiskId, Filesystem};
-use crate::ops::kubeconfig::KubeconfigArgs;
+use crate::ops::kubeconfig::OperatorArgs;
 
 #[derive(Debug, Args)]
 pub struct Flags {
@@ -39,13 +38,5 @@ pub struct Flags {
     pub adopt: bool,
 
     #[command(flatten)]
-    pub driver: DriverArgs,
-    #[command(flatten)]
-    pub location: LocationArgs,
-    #[command(flatten)]
-    pub cloud: CloudArgs,
-    #[command(flatten)]
-    pub owner: OwnerArgs,
-    #[command(flatten)]
-    pub kubernetes: KubeconfigArgs,
+    pub common: OperatorArgs,
 }

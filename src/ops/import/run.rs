@@ -21,13 +21,17 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// # Errors
 /// The disk cannot be mounted or adopted, or another volume has it. Then nothing was changed.
 pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
-    let mut location = Location::new(&args.location);
+    let mut location = Location::new(&args.common.location);
     let region = location.region().await;
-    let owner = if args.adopt { args.owner.id(&mut location) } else { None };
+    let owner = if args.adopt {
+        args.common.owner.id(&mut location)
+    } else {
+        None
+    };
     let (Some(region), true) = (region, owner.is_some() || !args.adopt) else {
         return Err(location.into_error().into());
     };
-    let ecs = connect(args.cloud, args.location.metadata()?, &region)?.ecs;
+    let ecs = connect(args.common.cloud, args.common.location.metadata()?, &region)?.ecs;
     let (deadline, id) = (Deadline::after(TIMEOUT), &args.disk);
     let query = DescribeDisks {
         ids: Some(vec![id.clone()]),
@@ -40,9 +44,9 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
         );
     };
     let (mut problems, mut notes) = (import_problems(&disk, owner.as_ref()), import_notes(&disk, args.adopt));
-    let driver = args.driver.driver_name;
-    let read = match args.kubernetes.connect().await {
-        _ if !args.kubernetes.exists() => Err("no kubeconfig exists; set --kubeconfig".to_owned()),
+    let driver = args.common.driver.driver_name;
+    let read = match args.common.kubernetes.connect().await {
+        _ if !args.common.kubernetes.exists() => Err("no kubeconfig exists; set --kubeconfig".to_owned()),
         Ok(cluster) => cluster.disk_use(&driver, &disk).await.map_err(|error| error.for_user()),
         Err(error) => Err(error_chain(&error)),
     };

@@ -114,10 +114,8 @@ impl<'a> View<'a> {
     fn check_related(&self) -> anyhow::Result<()> {
         let Observed { disks, snapshots, .. } = self.observed;
         let (count, cluster) = (disks.len() + snapshots.len(), &self.rules.cluster);
-        let is_related = disks.iter().any(|disk| self.is_referenced(&of_disk(disk)))
-            || snapshots
-                .iter()
-                .any(|snapshot| self.is_referenced(&of_snapshot(snapshot)));
+        let mut resources = disks.iter().map(of_disk).chain(snapshots.iter().map(of_snapshot));
+        let is_related = resources.any(|resource| self.is_referenced(&resource));
         anyhow::ensure!(
             count == 0 || self.rules.allow_unreferenced || is_related,
             "the cloud has {count} disks and snapshots of cluster ID {cluster}, and no object in Kubernetes refers to any \

@@ -1,7 +1,5 @@
 //! What a report contains.
 
-use std::str::FromStr;
-
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -21,12 +19,8 @@ impl ResourceId {
             Self::Snapshot(id) => id.as_str(),
         }
     }
-}
 
-impl FromStr for ResourceId {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let parsed = match text.starts_with("s-") {
             true => text.parse().map(Self::Snapshot),
             false => text.parse().map(Self::Disk),

@@ -5,23 +5,14 @@ use std::time::Duration;
 use clap::Args;
 
 use super::finding::{Class, ResourceId};
+use crate::cli::OutputFormat;
 use crate::cli::parse::duration;
-use crate::cli::{CloudArgs, DriverArgs, LocationArgs, OutputFormat, OwnerArgs};
-use crate::ops::kubeconfig::KubeconfigArgs;
+use crate::ops::kubeconfig::OperatorArgs;
 
 #[derive(Debug, Args)]
 pub struct Flags {
     #[command(flatten)]
-    pub driver: DriverArgs,
-    #[command(flatten)]
-    pub location: LocationArgs,
-    #[command(flatten)]
-    pub cloud: CloudArgs,
-    #[command(flatten)]
-    pub owner: OwnerArgs,
-
-    #[command(flatten)]
-    pub kubernetes: KubeconfigArgs,
+    pub common: OperatorArgs,
 
     /// Age from which a resource without an object in Kubernetes is reported; younger ones are counted.
     #[arg(long, default_value = "1h", value_parser = duration)]
@@ -41,7 +32,7 @@ pub struct Flags {
     pub allow_unreferenced: bool,
 
     /// IDs of leaked disks and snapshots to delete, with their data. Requires --older-than.
-    #[arg(long, num_args = 1.., value_delimiter = ',', requires = "older_than")]
+    #[arg(long, num_args = 1.., value_delimiter = ',', requires = "older_than", value_parser = ResourceId::parse)]
     pub delete: Vec<ResourceId>,
 
     /// With --delete: minimum age of what is deleted, such as 30d.

@@ -27,20 +27,20 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
         let problem = "--delete requires confirmation on a terminal; without one, set --yes";
         return Err(InvalidSettings(vec![problem.to_owned()]).into());
     }
-    let mut location = Location::new(&args.location);
-    let metadata = args.location.metadata()?;
+    let mut location = Location::new(&args.common.location);
+    let metadata = args.common.location.metadata()?;
     let region = location.region().await;
-    let cluster_id = args.owner.id(&mut location);
+    let cluster_id = args.common.owner.id(&mut location);
     let (Some(region), Some(cluster_id)) = (region, cluster_id) else {
         return Err(location.into_error().into());
     };
-    let cluster = args.kubernetes.require().await?;
-    let client = connect(args.cloud, metadata, &region)?;
+    let cluster = args.common.kubernetes.require().await?;
+    let client = connect(args.common.cloud, metadata, &region)?;
     let disks = DiskServices::new(client.ecs, cluster_id.clone(), &Tasks::default());
     let observer = Observer {
         cluster,
         disks: Arc::new(disks),
-        driver: args.driver.driver_name,
+        driver: args.common.driver.driver_name,
         clock: Arc::new(SystemClock),
     };
     let rules = Rules {

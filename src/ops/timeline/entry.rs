@@ -49,14 +49,6 @@ impl Entry {
 }
 
 impl Timeline {
-    pub(super) fn new(volume: &str, now: Timestamp) -> Self {
-        Self {
-            volume: volume.to_owned(),
-            now,
-            ..Self::default()
-        }
-    }
-
     /// Adds what Kubernetes has recorded.
     pub(super) fn add_kubernetes(&mut self, mut history: VolumeHistory) {
         self.is_read = true;

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct History {
     pub(super) volume: String,
-    pub(super) names: Vec<String>,
     pub(super) calls: Vec<CallRecord>,
     /// The disk in the cloud, if the process calls it.
     pub(super) disk: Option<DiskState>,

@@ -35,7 +35,11 @@ pub async fn run(args: Flags) -> anyhow::Result<()> {
         );
         return Err(InvalidSettings::one(problem).into());
     }
-    let mut timeline = Timeline::new(&args.volume, SystemClock.now());
+    let mut timeline = Timeline {
+        volume: args.volume.clone(),
+        now: SystemClock.now(),
+        ..Timeline::default()
+    };
     if args.processes.url.is_empty() {
         read_cluster(&args, &mut timeline).await?;
     } else {

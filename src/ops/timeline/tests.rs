@@ -46,6 +46,14 @@ fn event(second: i64, reason: &str, is_warning: bool, message: &str) -> VolumeEv
     }
 }
 
+fn of_volume(volume: &str, now: Timestamp) -> Timeline {
+    Timeline {
+        volume: volume.to_owned(),
+        now,
+        ..Timeline::default()
+    }
+}
+
 fn recorded(events: Vec<VolumeEvent>) -> VolumeHistory {
     VolumeHistory {
         claim: Some(("default".to_owned(), "data".to_owned())),
@@ -55,10 +63,9 @@ fn recorded(events: Vec<VolumeEvent>) -> VolumeHistory {
 }
 
 fn timeline(calls: Vec<CallRecord>) -> Timeline {
-    let mut timeline = Timeline::new("pvc-1", at(100));
+    let mut timeline = of_volume("pvc-1", at(100));
     let history = History {
         volume: "d-1".to_owned(),
-        names: vec!["pvc-1".to_owned()],
         calls,
         disk: None,
     };
@@ -127,7 +134,7 @@ fn a_later_warning_of_kubernetes_is_the_conclusion_of_a_successful_call() {
 
 #[test]
 fn nothing_is_not_success() {
-    let timeline = Timeline::new("pvc-2", at(0));
+    let timeline = of_volume("pvc-2", at(0));
     assert!(timeline.conclusion().starts_with("Nothing is recorded"));
     assert_eq!(json(&timeline)["entries"], serde_json::json!([]));
     let mut unread = timeline.clone();
@@ -169,7 +176,7 @@ fn a_running_call_does_not_hide_the_failure_that_it_repeats() {
 fn events_that_only_wait_do_not_hide_the_warning_before_them() {
     let warning = event(10, "FailedScheduling", true, "1 node(s) exceed max volume count");
     let waiting = event(20, "WaitForPodScheduled", false, "waiting for pod db-0");
-    let mut timeline = Timeline::new("default/data", at(100));
+    let mut timeline = of_volume("default/data", at(100));
     timeline.add_kubernetes(recorded(vec![waiting.clone()]));
     assert!(timeline.conclusion().contains("WaitForPodScheduled for Pod/db-0"));
     timeline.obstacles = vec!["No controller runs.".to_owned()];
@@ -182,7 +189,7 @@ fn events_that_only_wait_do_not_hide_the_warning_before_them() {
          limits of attached disks. Add a node, or move pods with volumes (docs/guides/capacity.md)."
     );
     let success = event(15, "SuccessfulAttachVolume", false, "attached");
-    let mut timeline = Timeline::new("default/data", at(100));
+    let mut timeline = of_volume("default/data", at(100));
     timeline.add_kubernetes(recorded(vec![warning, success]));
     assert!(!timeline.conclusion().contains("FailedScheduling"));
 }
@@ -217,7 +224,7 @@ fn a_message_without_advice_gets_it() {
 
 #[test]
 fn a_claim_that_does_not_exist_is_named() {
-    let mut timeline = Timeline::new("default/date", at(0));
+    let mut timeline = of_volume("default/date", at(0));
     timeline.add_kubernetes(VolumeHistory::default());
     assert!(
         timeline

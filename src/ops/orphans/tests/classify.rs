@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::classify::classify;
 use super::super::delete::refusal;
-use super::super::finding::{Class, Report};
+use super::super::finding::{Class, Report, ResourceId};
 use super::*;
 use crate::cluster::volumes::Attachment;
 use crate::model::Category;
@@ -138,7 +138,14 @@ fn snapshot_before_a_deletion_has_a_class_of_its_own_with_its_claim_until_an_obj
         tags: kept.tags,
         ..current(disk("d-lost"), true)
     };
-    let refused = refusal(&"s-1".parse().unwrap(), &current, &observed.after, &report, HOUR, now());
+    let refused = refusal(
+        &ResourceId::parse("s-1").unwrap(),
+        &current,
+        &observed.after,
+        &report,
+        HOUR,
+        now(),
+    );
     assert!(refused.unwrap().contains("reported as before-deletion"));
     observed.after.contents.push(content("restored", Some("s-1")));
     assert_eq!(found(&observed), []);

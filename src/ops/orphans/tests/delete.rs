@@ -13,7 +13,7 @@ fn each_guard_refuses_a_deletion() {
     let lost = disk("d-lost");
     let current = super::current(lost.clone(), true);
     let judge = |id: &str, current: &Current, volumes: &Volumes, older_than| {
-        let id: ResourceId = id.parse().unwrap();
+        let id = ResourceId::parse(id).unwrap();
         refusal(&id, current, volumes, &report, older_than, now())
     };
     let referenced = Some("an object in Kubernetes refers to it".to_owned());
