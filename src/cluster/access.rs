@@ -4,12 +4,9 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::time::Duration;
 
-use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::Status;
-use kube::{Api, Client, Config, Resource};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use kube::{Client, Config};
 use serde_saphyr::UserMessageFormatter;
 
 use super::error::{Error, code};
@@ -106,16 +103,7 @@ impl Cluster {
             let status = api_status(status.as_u16(), &text);
             Err(kube::Error::Api(Box::new(status)))
         };
-        request_optional(step, call).await
-    }
-
-    /// Creates a review, which the API server does not store. Returns it with its result.
-    pub(super) async fn review<K>(&self, step: &str, review: &K) -> Result<K, Error>
-    where
-        K: Resource<DynamicType = ()> + Serialize + Clone + DeserializeOwned + Debug + Sync,
-    {
-        let api: Api<K> = Api::all(self.client());
-        request(step, api.create(&PostParams::default(), review)).await
+        request_unless(&[NOT_FOUND], step, call).await
     }
 
     pub(super) fn client(&self) -> Client {
@@ -192,14 +180,6 @@ pub(super) async fn request<T>(step: &str, call: impl Future<Output = kube::Resu
         Ok(Err(error)) => Err(Error::of(step, Ok(error))),
         Err(elapsed) => Err(Error::of(step, Err(elapsed))),
     }
-}
-
-/// As [`request`]; none if the object does not exist.
-pub(super) async fn request_optional<T>(
-    step: &str,
-    call: impl Future<Output = kube::Result<T>>,
-) -> Result<Option<T>, Error> {
-    request_unless(&[NOT_FOUND], step, call).await
 }
 
 /// As [`request`]; none if the API server rejects the call with one of these codes.

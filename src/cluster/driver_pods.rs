@@ -5,7 +5,6 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use serde_json::Value;
 
 use super::list::list_selected;
 use super::objects::segment;
@@ -79,10 +78,6 @@ impl DriverPod {
             http: http(&object).filter(|_| !is_pending),
             object,
         }
-    }
-
-    pub fn object(&self) -> serde_json::Result<Value> {
-        serde_json::to_value(&self.object)
     }
 
     /// Whether a container runs, and the driver has an HTTP port.

@@ -21,9 +21,9 @@ pub enum Error {
          with --kubeconfig, renew the credentials of its user"
     )]
     Unauthorized { step: String, words: String },
-    /// The object to change does not exist.
-    #[error("cannot {step}: it does not exist; {advice}")]
-    Missing { step: String, advice: &'static str },
+    /// The ConfigMap of the instance types does not exist.
+    #[error("cannot {step}: it does not exist; run `helm upgrade`, which creates it, or create an empty one")]
+    Missing { step: String },
     /// The API server has the group and not these resources, as after an incomplete upgrade of the CRDs.
     #[error(
         "cannot list {plural}: the API server has the group {group} without them. Install or upgrade all CRDs of snapshots"

@@ -1,5 +1,6 @@
 //! Following all objects of a kind, for as long as the process runs.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::pin::pin;
 
@@ -7,6 +8,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 use tokio_stream::StreamExt;
 
 use super::error::code;
@@ -15,39 +17,24 @@ use crate::base::error_chain;
 /// Objects per page of a list, which limits the memory of parsing.
 const PAGE: u32 = 200;
 
-#[derive(Debug)]
-pub(super) enum WatchEvent<K> {
-    /// All objects: others no longer exist.
-    All(Vec<(String, K)>),
-    /// A new or changed object.
-    Applied(String, K),
-    Deleted(String),
-}
+/// What is kept of the objects of a kind, by name; none until the first list is complete.
+pub(super) type Objects<T> = Option<BTreeMap<String, T>>;
 
-impl<K> WatchEvent<K> {
-    /// An object without the required fields counts as deleted.
-    pub(super) fn applied(name: String, kept: Option<K>) -> Self {
-        match kept {
-            Some(kept) => Self::Applied(name, kept),
-            None => Self::Deleted(name),
-        }
-    }
-}
-
-/// Reports all objects, then each change. `keep` extracts the required fields; the rest is dropped immediately. An
-/// unavailable API server is retried with backoff up to 30 s; start and end of the outage are logged once.
+/// Keeps the objects up to date. `keep` extracts the required fields; the rest is dropped immediately, and an object
+/// without them counts as deleted. An unavailable API server is retried with backoff up to 30 s; start and end of the
+/// outage are logged once.
 pub(super) async fn follow<K, T>(
     what: &'static str,
     api: Api<K>,
     keep: impl Fn(&K) -> Option<T> + Send,
-    mut apply: impl FnMut(WatchEvent<T>) + Send,
+    known: watch::Sender<Objects<T>>,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-    T: Send,
+    T: PartialEq + Send + Sync,
 {
     let config = watcher::Config::default().page_size(PAGE);
     let mut events = pin!(watcher(api, config).default_backoff());
-    let mut all = Vec::new();
+    let mut all = BTreeMap::new();
     let mut lost = false;
     while let Some(event) = events.next().await {
         match event {
@@ -71,14 +58,32 @@ pub(super) async fn follow<K, T>(
                 all.extend(keep(&object).map(|kept| (object.name_any(), kept)));
                 continue;
             }
-            Ok(Event::InitDone) => apply(WatchEvent::All(std::mem::take(&mut all))),
-            Ok(Event::Apply(object)) => apply(WatchEvent::applied(object.name_any(), keep(&object))),
-            Ok(Event::Delete(object)) => apply(WatchEvent::Deleted(object.name_any())),
+            Ok(Event::InitDone) => replace(&known, std::mem::take(&mut all)),
+            Ok(Event::Apply(object)) => set(&known, object.name_any(), keep(&object)),
+            Ok(Event::Delete(object)) => set(&known, object.name_any(), None),
         }
         if std::mem::replace(&mut lost, false) {
             tracing::info!(what, "they can be watched again");
         }
     }
+}
+
+/// Replaces all objects, and notifies subscribers if that changes them.
+pub(super) fn replace<T: PartialEq>(known: &watch::Sender<Objects<T>>, all: BTreeMap<String, T>) {
+    known.send_if_modified(|known| known.replace(all) != *known);
+}
+
+/// Replaces or removes an object, and notifies subscribers if that changes it.
+pub(super) fn set<T: PartialEq>(known: &watch::Sender<Objects<T>>, name: String, object: Option<T>) {
+    known.send_if_modified(|known| {
+        let known = known.get_or_insert_default();
+        let is_new = known.get(&name) != object.as_ref();
+        match object {
+            Some(object) => known.insert(name, object),
+            None => known.remove(&name),
+        };
+        is_new
+    });
 }
 
 /// Advice; none for failures that only the API server can resolve.

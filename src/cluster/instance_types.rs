@@ -13,7 +13,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::access::{CONFLICT, NOT_FOUND, request_optional, request_unless};
+use super::access::{CONFLICT, NOT_FOUND, request, request_unless};
 use super::{Cluster, Error, Result};
 use crate::base::LogOnce;
 use crate::model::instance_types::{Document, InstanceTypes};
@@ -99,11 +99,8 @@ impl InstanceTypesConfigMap {
     /// The version of the object, and its content.
     async fn get(&self) -> Result<(Option<String>, PublishedLimits)> {
         let step = self.step("read");
-        let found = request_optional(&step, self.api.get(&self.name)).await?;
-        let found = found.ok_or(Error::Missing {
-            step,
-            advice: "run `helm upgrade`, which creates it, or create an empty one",
-        })?;
+        let found = request(&step, self.api.get_opt(&self.name)).await?;
+        let found = found.ok_or(Error::Missing { step })?;
         let text = found.data.as_ref().and_then(|data| data.get(FILE));
         let document = match text.map(String::as_str).filter(|text| !text.trim().is_empty()) {
             None => Document::default(),

@@ -1,6 +1,6 @@
 //! A node that is being drained for termination, and the VolumeAttachments that keep its volumes from other nodes.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
@@ -8,7 +8,7 @@ use kube::{Api, ResourceExt};
 use tokio::sync::watch;
 
 use super::access::request;
-use super::follow::{WatchEvent, follow};
+use super::follow::follow;
 use super::list::list;
 use super::{Cluster, Result};
 use crate::model::DriverName;
@@ -57,29 +57,18 @@ pub async fn wait_detached(cluster: &Cluster, driver: &DriverName, node: &str) -
     let api: Api<VolumeAttachment> = Api::all(cluster.client());
     let is_own = |one: &VolumeAttachment| one.spec.attacher == driver.as_str() && one.spec.node_name == node;
     let all = list(&api, "VolumeAttachments").await?;
-    let own = all.iter().filter(|one| is_own(one)).map(ResourceExt::name_any);
-    let own: BTreeSet<String> = own.collect();
+    let own = all.iter().filter(|one| is_own(one));
+    let own: BTreeMap<_, _> = own.map(|one| (one.name_any(), ())).collect();
     tracing::info!(
         node,
         volumes = own.len(),
         "waiting until no volume is attached to the node"
     );
-    let (sender, mut attached) = watch::channel(own);
-    let watched = follow(
-        "VolumeAttachments",
-        api,
-        |one| is_own(one).then_some(()),
-        |event| {
-            sender.send_modify(|own| match event {
-                WatchEvent::All(all) => *own = all.into_iter().map(|(name, ())| name).collect(),
-                WatchEvent::Applied(name, ()) => drop(own.insert(name)),
-                WatchEvent::Deleted(name) => drop(own.remove(&name)),
-            });
-        },
-    );
+    let (sender, mut attached) = watch::channel(Some(own));
+    let watched = follow("VolumeAttachments", api, |one| is_own(one).then_some(()), sender);
     tokio::select! {
         () = watched => {}
-        _ = attached.wait_for(BTreeSet::is_empty) => {}
+        _ = attached.wait_for(|own| own.as_ref().is_some_and(BTreeMap::is_empty)) => {}
     }
     tracing::info!(node, "no volume is attached to the node");
     Ok(())

@@ -4,7 +4,7 @@ use kube::Client;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::access::request_optional;
+use super::access::{NOT_FOUND, request_unless};
 use super::{Cluster, Result};
 
 /// Objects per page of a list.
@@ -52,5 +52,5 @@ pub(crate) fn segment(name: &str) -> String {
 async fn get(client: &Client, step: &str, path: &str) -> Result<Option<Value>> {
     let request = http::Request::get(path).body(Vec::new());
     let request = request.expect("encoded names are valid in paths");
-    request_optional(step, client.request(request)).await
+    request_unless(&[NOT_FOUND], step, client.request(request)).await
 }

@@ -1,12 +1,9 @@
 //! The out-of-service taint of a node that is down, with the name of the driver as its value: that of an administrator
 //! is never changed.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Toleration};
 use kube::Api;
-use kube::api::{ApiResource, ListParams};
-use kube::core::Object;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use kube::api::ListParams;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -46,39 +43,24 @@ pub async fn remove(cluster: &Cluster, member: &Member, driver: &DriverName) -> 
     .await
 }
 
-/// A Pod with only the fields that are read.
-type PartialPod = Object<PodSpec, IgnoredAny>;
-
-#[derive(Debug, Clone, Deserialize)]
-struct PodSpec {
-    #[serde(default)]
-    tolerations: Vec<Toleration>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Toleration {
-    key: String,
-    operator: String,
-    value: String,
-    effect: String,
-}
-
 /// Whether the node has pods that its taint removes and has not removed yet.
 pub async fn has_evicted_pods(cluster: &Cluster, member: &Member, driver: &DriverName) -> Result<bool> {
-    let api: Api<PartialPod> = Api::all_with(cluster.client(), &ApiResource::erase::<Pod>(&()));
+    let api: Api<Pod> = Api::all(cluster.client());
     let of_node = ListParams::default().fields(&format!("spec.nodeName={}", member.node));
     let pods = list_selected(&api, "the pods of a node", &of_node).await?;
     Ok(pods.iter().any(|pod| is_evicted(pod, driver)))
 }
 
-fn is_evicted(pod: &PartialPod, driver: &DriverName) -> bool {
+fn is_evicted(pod: &Pod, driver: &DriverName) -> bool {
     let tolerates = |one: &Toleration| {
-        let is_key = one.key == OUT_OF_SERVICE || (one.key.is_empty() && one.operator == "Exists");
-        let is_value = one.operator == "Exists" || one.value == driver.as_str();
-        is_key && is_value && ["", "NoExecute"].contains(&one.effect.as_str())
+        let fields = [&one.key, &one.operator, &one.value, &one.effect];
+        let [key, operator, value, effect] = fields.map(|field| field.as_deref().unwrap_or_default());
+        let is_key = key == OUT_OF_SERVICE || (key.is_empty() && operator == "Exists");
+        let is_value = operator == "Exists" || value == driver.as_str();
+        is_key && is_value && ["", "NoExecute"].contains(&effect)
     };
-    pod.metadata.deletion_timestamp.is_some() || !pod.spec.tolerations.iter().any(tolerates)
+    let mut tolerations = pod.spec.iter().flat_map(|spec| &spec.tolerations).flatten();
+    pod.metadata.deletion_timestamp.is_some() || !tolerations.any(tolerates)
 }
 
 #[cfg(test)]
@@ -90,7 +72,7 @@ mod tests {
     #[test]
     fn pods_without_a_toleration_and_terminating_pods_are_evicted() {
         let driver = DriverName::default();
-        let pod = |metadata: Value, tolerations: Value| -> PartialPod {
+        let pod = |metadata: Value, tolerations: Value| -> Pod {
             let spec = json!({"tolerations": tolerations});
             serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
         };

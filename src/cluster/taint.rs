@@ -12,8 +12,8 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::access::{CONFLICT, request_optional, request_unless};
-use super::nodes::{Nodes, PartialNode, Taint, TaintedNode, partial_node};
+use super::access::{CONFLICT, request, request_unless};
+use super::nodes::{Member, Nodes, PartialNode, Taint, partial_node};
 use super::{Cluster, Error, Result};
 use crate::base::error_chain;
 
@@ -34,7 +34,8 @@ const MAX_ATTEMPTS: usize = 5;
 pub async fn remove_taint(cluster: Cluster, mut nodes: Nodes, key: String, needs_limit: bool) {
     let mut backoffs: HashMap<String, NodeBackoff> = HashMap::new();
     loop {
-        let tainted_nodes = nodes.tainted_nodes();
+        let mut tainted_nodes = nodes.members();
+        tainted_nodes.retain(|node| node.is_tainted);
         backoffs.retain(|name, _| tainted_nodes.iter().any(|tainted| tainted.node == *name));
         for tainted in &tainted_nodes {
             let backoff = backoffs.entry(tainted.node.clone()).or_default();
@@ -97,13 +98,13 @@ impl NodeBackoff {
 }
 
 /// Removes the taint from this node; returns whether it existed.
-async fn remove(cluster: &Cluster, tainted: &TaintedNode, key: &str) -> Result<bool> {
+async fn remove(cluster: &Cluster, tainted: &Member, key: &str) -> Result<bool> {
     let step = format!("remove the taint {key} from Node {}", tainted.node);
     change(cluster, &tainted.node, &step, |node| {
-        // A new Node has the name, and the driver is not registered on it yet.
-        let is_other = tainted.uid.is_some() && tainted.uid != node.metadata.uid;
+        // A new Node may have the name, and the driver is not registered on it yet.
+        let is_same = node.metadata.uid.as_ref() == Some(&tainted.uid);
         let others = node.spec.taints.iter().filter(|taint| taint.key != key);
-        (!is_other).then(|| others.cloned().collect())
+        is_same.then(|| others.cloned().collect())
     })
     .await
 }
@@ -118,7 +119,7 @@ pub(super) async fn change(
 ) -> Result<bool> {
     let api: Api<PartialNode> = partial_node(cluster);
     for _ in 0..MAX_ATTEMPTS {
-        let Some(node) = request_optional(step, api.get(name)).await? else {
+        let Some(node) = request(step, api.get_opt(name)).await? else {
             return Ok(false);
         };
         let Some(taints) = new(&node).filter(|taints| *taints != node.spec.taints) else {

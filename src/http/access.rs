@@ -9,7 +9,7 @@ use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
 use crate::base::{Deadline, LogOnce, error_chain, lock};
-use crate::cluster::token_review::Decision;
+use crate::cluster::review::Decision;
 use crate::cluster::{self, Cluster};
 
 /// How long a decision is reused, and how many are kept. Prometheus scrapes every few seconds with the same token.

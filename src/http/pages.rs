@@ -19,7 +19,7 @@ use super::access::Authorizer;
 use super::disk_state::DiskState;
 use super::health::Health;
 use super::metrics::{self, Metrics};
-use crate::cluster::token_review::Decision;
+use crate::cluster::review::Decision;
 use crate::telemetry::{Telemetry, Timelines};
 
 const JSON: &str = "application/json";

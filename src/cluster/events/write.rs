@@ -77,17 +77,15 @@ impl Writer {
         let gist = gist(event.note.as_deref().unwrap_or_default());
         self.last.retain(|_, last| last.when.elapsed() < KEPT);
         let same = self.last.remove(&key).filter(|last| last.gist == gist);
-        let (mut recorder, repeats) = match same {
-            Some(last) => (last.recorder, true),
-            None => (self.recorder(), false),
-        };
-        let mut written = publish(&recorder, event, regarding).await?;
-        if written == Written::Gone && repeats {
+        let repeats = same.is_some();
+        let mut recorder = same.map_or_else(|| self.recorder(), |last| last.recorder);
+        let mut is_written = publish(&recorder, event, regarding).await?;
+        if !is_written && repeats {
             // The first event was deleted.
             recorder = self.recorder();
-            written = publish(&recorder, event, regarding).await?;
+            is_written = publish(&recorder, event, regarding).await?;
         }
-        if written == Written::There {
+        if is_written {
             let when = Instant::now();
             let last = Last { gist, when, recorder };
             self.last.insert(key, last);
@@ -100,18 +98,12 @@ impl Writer {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Written {
-    There,
-    /// The namespace of the object does not exist.
-    Gone,
-}
-
-async fn publish(recorder: &Recorder, event: &Event, regarding: &ObjectReference) -> Result<Written> {
+/// Returns whether it was written: not if the first event or the namespace of the object does not exist.
+async fn publish(recorder: &Recorder, event: &Event, regarding: &ObjectReference) -> Result<bool> {
     let call = async {
         match recorder.publish(event, regarding).await {
-            Err(error) if is_gone(&error) => Ok(Written::Gone),
-            outcome => outcome.map(|()| Written::There),
+            Err(error) if is_gone(&error) => Ok(false),
+            outcome => outcome.map(|()| true),
         }
     };
     request("write an event", call).await

@@ -113,6 +113,8 @@ impl World {
 
 fn member(number: usize, is_ready: bool) -> Member {
     Member {
+        has_limit: false,
+        is_tainted: false,
         node: format!("n{number}"),
         uid: format!("u{number}"),
         instance: format!("i-{number}").parse().unwrap(),

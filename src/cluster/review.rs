@@ -1,9 +1,19 @@
-//! Authenticates and authorizes HTTP requests by their bearer token, as kubelet and kube-rbac-proxy do: TokenReview,
-//! and SubjectAccessReview for the path.
+//! Reviews of tokens and rights. HTTP requests are authenticated and authorized by their bearer token as by kubelet and
+//! kube-rbac-proxy: TokenReview, and SubjectAccessReview for the path.
+
+use std::fmt::Debug;
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+    SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
+use super::access::request;
 use super::{Cluster, Result};
 
 /// Whether a request is permitted.
@@ -58,5 +68,33 @@ impl Cluster {
         };
         let status = self.review("create a SubjectAccessReview", &review).await?.status;
         Ok(status.is_some_and(|status| status.allowed))
+    }
+
+    /// Whether the user of this client has a permission, in all namespaces.
+    pub async fn may(&self, verb: &str, group: &str, resource: &str) -> Result<bool> {
+        let attributes = ResourceAttributes {
+            verb: Some(verb.to_owned()),
+            group: Some(group.to_owned()),
+            resource: Some(resource.to_owned()),
+            ..ResourceAttributes::default()
+        };
+        let review = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(attributes),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        };
+        let status = self.review("review the rights", &review).await?.status;
+        Ok(status.is_some_and(|status| status.allowed))
+    }
+
+    /// Creates a review, which the API server does not store. Returns it with its result.
+    async fn review<K>(&self, step: &str, review: &K) -> Result<K>
+    where
+        K: Resource<DynamicType = ()> + Serialize + Clone + DeserializeOwned + Debug + Sync,
+    {
+        let api: Api<K> = Api::all(self.client());
+        request(step, api.create(&PostParams::default(), review)).await
     }
 }
