@@ -17,7 +17,7 @@ use crate::disk::DiskServices;
 use crate::http::health::{CloudAccess, Health};
 use crate::http::metrics::{ControllerGauges, Gauges, InventoryMetrics, LeaderGauge, Metrics, OrphanMetrics, refresh};
 use crate::http::status::StatusPage;
-use crate::http::{CloudDisks, Site, serve};
+use crate::http::{Site, serve};
 use crate::model::{ClusterId, RegionId, ZoneId};
 use crate::ops::CloudClient;
 use crate::telemetry::Telemetry;
@@ -96,7 +96,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let status = (args.pages.status_page).then(|| Box::new(StatusPage::new("controller", gauges.clone())) as _);
     let site = Site {
         status,
-        disks: Some(Box::new(CloudDisks(Arc::clone(&disks)))),
+        disks: Some(Box::new(gauges.clone())),
         ..site(vec![Box::new(gauges), Box::new(orphans)])
     };
     let controller = service(disks, region, zone, &cluster, &tasks)

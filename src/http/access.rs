@@ -1,6 +1,6 @@
 //! Who may read the pages with data about calls and volumes. The probes of kubelet are open.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -28,7 +28,8 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 #[derive(Default)]
 pub(crate) struct Authorizer {
     review: Option<Review>,
-    decisions: Mutex<HashMap<Key, (Deadline, Decision)>>,
+    /// The newest first, each until it expires.
+    decisions: Mutex<VecDeque<(Key, Deadline, Decision)>>,
     log_once: LogOnce,
 }
 
@@ -84,20 +85,15 @@ impl Authorizer {
 
     fn known(&self, key: &Key) -> Option<Decision> {
         let decisions = lock(&self.decisions);
-        let (expires, decision) = decisions.get(key)?;
-        (!expires.has_passed()).then_some(*decision)
+        let mut valid = decisions.iter().filter(|(_, expires, _)| !expires.has_passed());
+        valid.find(|(known, ..)| known == key).map(|(.., decision)| *decision)
     }
 
     fn remember(&self, key: Key, decision: Decision) {
         let mut decisions = lock(&self.decisions);
-        decisions.retain(|_, (expires, _)| !expires.has_passed());
-        if decisions.len() >= MAX_DECISIONS {
-            // Many invalid tokens must not keep the token of Prometheus from being remembered.
-            let oldest = decisions.iter().min_by_key(|(_, (expires, _))| *expires);
-            let oldest = oldest.map(|(key, _)| key.clone());
-            oldest.map(|key| decisions.remove(&key));
-        }
-        decisions.insert(key, (Deadline::after(TTL), decision));
+        // Many invalid tokens must not keep the token of Prometheus from being remembered.
+        decisions.truncate(MAX_DECISIONS - 1);
+        decisions.push_front((key, Deadline::after(TTL), decision));
     }
 }
 

@@ -1,14 +1,13 @@
 //! The current state of a disk in the cloud, beside the history of its calls, which a restart loses.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
+use super::metrics::ControllerGauges;
 use crate::base::{Deadline, error_chain};
-use crate::disk::DiskServices;
 use crate::model::{Disk, DiskId};
 
 /// Less than the timeout of those who read the page.
@@ -23,14 +22,11 @@ pub(crate) trait DiskState: Debug + Send + Sync {
 }
 
 /// Reads the state with the poller of the controller.
-#[derive(Debug)]
-pub(crate) struct CloudDisks(pub(crate) Arc<DiskServices>);
-
 #[async_trait]
-impl DiskState for CloudDisks {
+impl DiskState for ControllerGauges {
     async fn read(&self, volume: &str, is_handled: bool) -> Option<Result<Value, String>> {
         let id: DiskId = volume.parse().ok()?;
-        let inventory = &self.0.inventory;
+        let inventory = &self.disks.inventory;
         Some(match inventory.disk(Deadline::after(TIMEOUT), &id).await {
             // The readers of the page may not read other disks of the account.
             Ok(disk) if !is_handled && !inventory.owns(&disk.tags) => {

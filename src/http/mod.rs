@@ -17,7 +17,6 @@ use tower::Service;
 
 pub(crate) use self::access::Authorizer;
 use self::connections::Connections;
-pub(crate) use self::disk_state::CloudDisks;
 pub(crate) use self::pages::{Page, Site};
 pub(crate) use self::tls::Tls;
 use crate::base::Deadline;

@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
-use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use http::{HeaderName, Method, StatusCode, Uri, header};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde_json::json;
@@ -23,7 +23,6 @@ use crate::cluster::review::Decision;
 use crate::telemetry::{Telemetry, Timelines};
 
 const JSON: &str = "application/json";
-const HTML: &str = "text/html; charset=utf-8";
 
 const VOLUMES: &str = "/debug/volumes";
 
@@ -49,10 +48,8 @@ pub(crate) struct Site {
 /// A page for browsers. A trait, so that the linker leaves the status page out of the program of the node.
 #[async_trait]
 pub(crate) trait Page: Debug + Send + Sync {
-    /// The content, which is read from the state of the process.
-    async fn html(&self, health: &Health, timelines: &Timelines, query: Option<&str>) -> String;
-
-    fn headers(&self) -> Vec<(HeaderName, HeaderValue)>;
+    /// The page, which is read from the state of the process.
+    async fn response(&self, health: &Health, timelines: &Timelines, query: Option<&str>) -> Response;
 }
 
 /// Pages other than the probes at the same time.
@@ -144,10 +141,8 @@ async fn status(State(site): State<Arc<Site>>, uri: Uri) -> Response {
     let Some(page) = &site.status else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let html = page.html(&site.health, &site.telemetry.timelines, uri.query()).await;
-    let mut response = ([(header::CONTENT_TYPE, HTML)], html).into_response();
-    response.headers_mut().extend(page.headers());
-    response
+    let timelines = &site.telemetry.timelines;
+    page.response(&site.health, timelines, uri.query()).await
 }
 
 /// All volumes with a history, each with its last call.

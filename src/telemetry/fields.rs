@@ -4,19 +4,14 @@ use std::fmt::Debug;
 
 use tracing::field::{Field, Visit};
 
+/// In the order in which they were recorded.
 #[derive(Debug, Default)]
-pub(super) struct Fields(Vec<(&'static str, String)>);
+pub(super) struct Fields(pub(super) Vec<(&'static str, String)>);
 
 impl Fields {
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        let mut fields = self.0.iter();
-        fields
-            .find(|(field, _)| *field == name)
-            .map(|(_, value)| value.as_str())
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.0.iter().map(|(name, value)| (*name, value.as_str()))
+        let found = self.0.iter().find(|(field, _)| *field == name);
+        found.map(|(_, value)| value.as_str())
     }
 }
 

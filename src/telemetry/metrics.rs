@@ -35,14 +35,7 @@ type Labels<const N: usize> = [(&'static str, String); N];
 /// The labels of an exemplar, which together have at most 128 characters (OpenMetrics 1.0, Exemplars).
 type ExemplarLabels = Vec<(&'static str, String)>;
 
-/// The distinct values of a label. Further ones count as `other`.
-#[derive(Debug, Clone)]
-struct BoundedValues {
-    values: Arc<Mutex<BTreeSet<String>>>,
-    max: usize,
-}
-
-/// The value for all others.
+/// The value of a label for all others.
 const OTHER: &str = "other";
 
 /// The methods of CSI and of kubelet's plugin registration.
@@ -61,7 +54,8 @@ pub(crate) struct CallMetrics {
     cloud_calls: ExemplarBuckets,
     throttled: Family<Labels<1>, Counter>,
     batches: Buckets<1>,
-    codes: BoundedValues,
+    /// The first codes; further ones count as [`OTHER`].
+    codes: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Default for CallMetrics {
@@ -73,7 +67,7 @@ impl Default for CallMetrics {
             cloud_calls: Family::new_with_constructor(|| HistogramWithExemplars::new(CLOUD_BUCKETS.into_iter())),
             throttled: Family::default(),
             batches: Family::new_with_constructor(|| Histogram::new(BATCH_BUCKETS)),
-            codes: BoundedValues::new(MAX_CODES),
+            codes: Arc::default(),
         }
     }
 }
@@ -108,6 +102,15 @@ impl CallMetrics {
         if is_known { name } else { OTHER }.to_owned()
     }
 
+    /// The code of the cloud as a label value.
+    fn code(&self, code: &str) -> String {
+        let mut codes = lock(&self.codes);
+        if codes.len() < MAX_CODES {
+            codes.insert(code.to_owned());
+        }
+        if codes.contains(code) { code } else { OTHER }.to_owned()
+    }
+
     pub(super) fn rpc_started(&self, method: &str) {
         self.running.get_or_create(&[("method", method.to_owned())]).inc();
     }
@@ -137,7 +140,7 @@ impl CallMetrics {
         if is_throttled {
             self.throttled.get_or_create(std::array::from_ref(&action)).inc();
         }
-        let labels = [action, ("code", self.codes.limit(code))];
+        let labels = [action, ("code", self.code(code))];
         let calls = self.cloud_calls.get_or_create(&labels);
         calls.observe(elapsed.as_secs_f64(), exemplar(request_id, trace_id), None);
     }
@@ -145,28 +148,6 @@ impl CallMetrics {
     pub(super) fn poll_sent(&self, action: &str, size: f64) {
         let labels = [("action", action.to_owned())];
         self.batches.get_or_create(&labels).observe(size);
-    }
-}
-
-impl BoundedValues {
-    fn new(max: usize) -> Self {
-        Self {
-            values: Arc::default(),
-            max,
-        }
-    }
-
-    /// The value, or `other` if there are too many.
-    fn limit(&self, value: &str) -> String {
-        let mut values = lock(&self.values);
-        if values.contains(value) {
-            return value.to_owned();
-        }
-        if values.len() >= self.max {
-            return OTHER.to_owned();
-        }
-        values.insert(value.to_owned());
-        value.to_owned()
     }
 }
 
@@ -187,11 +168,13 @@ mod tests {
     }
 
     #[test]
-    fn values_beyond_the_limit_count_as_other() {
-        let values = BoundedValues::new(2);
-        assert_eq!(
-            ["a", "b", "c", "a"].map(|value| values.limit(value)),
-            ["a", "b", "other", "a"]
-        );
+    fn codes_beyond_the_limit_count_as_other() {
+        let metrics = CallMetrics::default();
+        for number in 0..MAX_CODES {
+            let code = format!("Code{number}");
+            assert_eq!(metrics.code(&code), code);
+        }
+        assert_eq!(metrics.code("Another"), OTHER);
+        assert_eq!(metrics.code("Code0"), "Code0");
     }
 }

@@ -1,8 +1,6 @@
 //! Reports of the process about itself: log lines, metrics, histories of volumes and traces. All but the log lines
 //! are derived from the spans of calls and their phases ([`crate::base::phase`]).
 
-use std::sync::Arc;
-
 use ecs::span;
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Metadata};
@@ -11,12 +9,11 @@ use tracing_subscriber::filter::{FilterFn, Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use self::calls::CallLayer;
+pub(crate) use self::calls::Telemetry;
 pub use self::log::{LogFormat, LogLevel};
 pub(crate) use self::metrics::CallMetrics;
 pub(crate) use self::timeline::{Summary, Timelines};
 use self::trace::Traces;
-use crate::base::SystemClock;
 
 mod calls;
 pub mod catalog;
@@ -26,29 +23,6 @@ mod metrics;
 mod timeline;
 mod trace;
 
-/// The measurements and histories of the calls of this process. Clones share the state.
-#[derive(Debug, Clone)]
-pub(crate) struct Telemetry {
-    pub(crate) metrics: CallMetrics,
-    pub(crate) timelines: Arc<Timelines>,
-}
-
-impl Default for Telemetry {
-    fn default() -> Self {
-        Self {
-            metrics: CallMetrics::default(),
-            timelines: Arc::new(Timelines::new(Arc::new(SystemClock))),
-        }
-    }
-}
-
-impl Telemetry {
-    /// Records the spans of calls.
-    fn layer(&self) -> CallLayer {
-        CallLayer::new(self.metrics.clone(), Arc::clone(&self.timelines))
-    }
-}
-
 /// Starts logging, and recording into `telemetry` and the traces. Returns the traces, which must be shut down.
 pub(crate) fn start(
     format: LogFormat,
@@ -57,7 +31,7 @@ pub(crate) fn start(
     telemetry: Option<&Telemetry>,
 ) -> Option<Traces> {
     let (lines, is_unreadable) = log::layer(format, level, quiet);
-    let calls = telemetry.map(|telemetry| telemetry.layer().with_filter(calls_and_warnings()));
+    let calls = telemetry.map(|telemetry| telemetry.clone().with_filter(calls_and_warnings()));
     let started = telemetry.map(|_| Traces::from_environment()).transpose();
     let (traces, failure) = match started {
         Ok(traces) => (traces.flatten(), None),

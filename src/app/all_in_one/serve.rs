@@ -13,10 +13,10 @@ use crate::cli::{self, Location};
 use crate::csi::node::Service;
 use crate::csi::server;
 use crate::csi::services::Services;
+use crate::http::Site;
 use crate::http::health::{CloudAccess, Health, NodeChecks};
 use crate::http::metrics::{Gauges, Metrics, NodeGauges};
 use crate::http::status::StatusPage;
-use crate::http::{CloudDisks, Site};
 use crate::model::RegionId;
 use crate::ops::CloudClient;
 use crate::telemetry::Telemetry;
@@ -61,7 +61,7 @@ pub(super) async fn serve(
     let access = CloudAccess::new(&cloud.ecs, cloud.credentials);
     let gauges = gauges(&disks, access.clone(), interval.filter(|_| port.is_some()));
     let status = (common.pages.status_page).then(|| Box::new(StatusPage::new("all-in-one", gauges.clone())) as _);
-    let cloud_disks = CloudDisks(Arc::clone(&disks));
+    let cloud_disks = gauges.clone();
     let controller = service(disks, region, zone, &cluster, &tasks)
         .with_published_nodes(common.controller.list_volumes_published_nodes);
     let checks = NodeChecks {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use ecs::api_health::{Rejection, Report};
 use ecs::rate_limit::LimitReport;
-use http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::time::Instant;
@@ -52,10 +54,11 @@ pub(crate) struct Status {
 }
 
 /// The headers of the page in addition to those of every response.
-pub(crate) fn headers() -> [(HeaderName, HeaderValue); 3] {
+pub(crate) fn headers() -> [(HeaderName, HeaderValue); 4] {
     let policy = HeaderValue::try_from(policy()).expect("the policy is ASCII");
     [
         (CONTENT_SECURITY_POLICY, policy),
+        (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     ]
@@ -143,9 +146,9 @@ fn waits(status: &Status) -> String {
             None => ("", String::new()),
         };
         [
-            Cell::text(&call.method),
+            Cell::text(&call.state.method),
             Cell::link(&call.volume, &history(&call.volume)),
-            Cell::text(call.node.as_deref().unwrap_or_default()),
+            Cell::text(call.state.node.as_deref().unwrap_or_default()),
             Cell::number(&format!("{:.1}", call.elapsed.as_secs_f64())),
             Cell::text(step),
             Cell::prose(meaning),
@@ -249,11 +252,11 @@ fn failures(status: &Status) -> String {
     let rows = status.failed.iter().map(|call| {
         [
             Cell::time(call.ended()),
-            Cell::text(&call.method),
+            Cell::text(&call.state.method),
             Cell::link(&call.volume, &history(&call.volume)),
-            Cell::text(call.code.as_deref().unwrap_or_default()),
-            Cell::prose(call.message.as_deref().unwrap_or_default()),
-            Cell::number(&call.repeated),
+            Cell::text(call.state.code.as_deref().unwrap_or_default()),
+            Cell::prose(call.state.message.as_deref().unwrap_or_default()),
+            Cell::number(&call.state.repeated),
         ]
     });
     let columns = ["Time", "Method", "Volume", "Code", "Message", "#Repetitions"];

@@ -1,7 +1,7 @@
 //! `/status`: the state of the controller as a page for browsers, rendered without scripts.
 
 use async_trait::async_trait;
-use http::{HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
 
 use self::html::{PAUSED, Status, headers, html};
@@ -63,21 +63,17 @@ impl StatusPage {
 
 #[async_trait]
 impl Page for StatusPage {
-    async fn html(&self, health: &Health, timelines: &Timelines, query: Option<&str>) -> String {
-        let paused = query == Some(PAUSED);
-        html(&self.read(health, timelines).await, paused)
-    }
-
-    fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
-        headers().into()
+    async fn response(&self, health: &Health, timelines: &Timelines, query: Option<&str>) -> Response {
+        let html = html(&self.read(health, timelines).await, query == Some(PAUSED));
+        (headers(), html).into_response()
     }
 }
 
 /// The running calls, the oldest first, and the failed ones that ended last, the last one first.
 fn calls(all: Vec<Summary>) -> (Vec<Summary>, Vec<Summary>) {
-    let (mut running, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(Summary::is_running);
+    let (mut running, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(|call| call.state.code.is_none());
     running.sort_by_key(|call| std::cmp::Reverse(call.elapsed));
-    let mut failed: Vec<_> = ended.into_iter().filter(Summary::has_failed).collect();
+    let mut failed: Vec<_> = ended.into_iter().filter(|call| call.state.has_failed()).collect();
     failed.sort_by_key(|call| std::cmp::Reverse(call.ended()));
     failed.truncate(MAX_FAILED);
     (running, failed)

@@ -46,17 +46,19 @@ fn empty() -> Status {
 }
 
 fn call(volume: &str, started: i64, elapsed: u64, code: Option<&str>) -> Summary {
-    Summary {
+    let mut call = Summary {
         volume: volume.to_owned(),
-        method: "ControllerPublishVolume".to_owned(),
-        node: Some("i-1".to_owned()),
-        started: Timestamp::from_second(started).unwrap(),
         elapsed: seconds(elapsed),
-        code: code.map(str::to_owned),
-        message: code.map(|code| format!("it failed with {code}")),
-        repeated: 2,
         step: Some("attach_queue".to_owned()),
-    }
+        ..Summary::default()
+    };
+    call.state.method = "ControllerPublishVolume".to_owned();
+    call.state.node = Some("i-1".to_owned());
+    call.state.started = Timestamp::from_second(started).unwrap();
+    call.state.code = code.map(str::to_owned);
+    call.state.message = code.map(|code| format!("it failed with {code}"));
+    call.state.repeated = 2;
+    call
 }
 
 fn page(status: &Status) -> String {
@@ -185,11 +187,12 @@ fn crowded() -> Status {
                    OperationDenied.InstanceBusy (RequestId 473469C7-AA6F-4DC5-B3DB-A3DC0DE3C83E): the instance has \
                    another operation; https://next.api.example/troubleshoot?q=OperationDenied.InstanceBusy&product=Ecs";
     let calls = |code: Option<&str>| -> Vec<Summary> {
-        let call = |number: u32| Summary {
-            method: "ControllerGetVolumeHealth".to_owned(),
-            node: Some("i-2ze0dw1m5yd9c1k6yqz4".to_owned()),
-            message: code.map(|_| message.to_owned()),
-            ..call(&volume(number), 0, 4_000 - u64::from(number), code)
+        let call = |number: u32| {
+            let mut call = call(&volume(number), 0, 4_000 - u64::from(number), code);
+            call.state.method = "ControllerGetVolumeHealth".to_owned();
+            call.state.node = Some("i-2ze0dw1m5yd9c1k6yqz4".to_owned());
+            call.state.message = code.map(|_| message.to_owned());
+            call
         };
         (0..60).map(call).collect()
     };
@@ -301,10 +304,10 @@ fn the_crowded_page_has_no_table_outside_of_a_box() {
 #[test]
 fn hostile_texts_are_only_text() {
     let mut hostile = call(HOSTILE, 0, 1, Some(HOSTILE));
-    hostile.message = Some(HOSTILE.repeat(1000));
-    hostile.method = HOSTILE.to_owned();
+    hostile.state.message = Some(HOSTILE.repeat(1000));
+    hostile.state.method = HOSTILE.to_owned();
     let mut running = call(HOSTILE, 0, 1, None);
-    running.node = Some(HOSTILE.to_owned());
+    running.state.node = Some(HOSTILE.to_owned());
     running.step = Some(HOSTILE.to_owned());
     let page = page(&Status {
         readiness: Readiness {
@@ -369,7 +372,7 @@ fn calls_are_split_and_sorted() {
     let many = (0..50).map(|at| call("d-1", at, 1, Some("Internal")));
     let (_, failed) = calls(many.collect());
     assert_eq!(failed.len(), MAX_FAILED);
-    assert_eq!(failed[0].started.as_second(), 49);
+    assert_eq!(failed[0].state.started.as_second(), 49);
 }
 
 #[test]

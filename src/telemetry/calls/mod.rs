@@ -13,6 +13,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::fields::Fields;
 use super::metrics::CallMetrics;
 use super::timeline::{RecordedCall, Timelines};
+use crate::base::SystemClock;
 use crate::csi::layer as rpc;
 
 /// The code of a cloud call that ended without a response.
@@ -21,10 +22,20 @@ const CANCELLED: &str = "Cancelled";
 /// The module whose warnings repeat the message of the call.
 const LAYER_TARGET: &str = "diskplugin::csi::layer";
 
-#[derive(Debug)]
-pub(super) struct CallLayer {
-    metrics: CallMetrics,
-    timelines: Arc<Timelines>,
+/// The measurements and histories of the calls of this process, recorded from their spans. Clones share the state.
+#[derive(Debug, Clone)]
+pub(crate) struct Telemetry {
+    pub(crate) metrics: CallMetrics,
+    pub(crate) timelines: Arc<Timelines>,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self {
+            metrics: CallMetrics::default(),
+            timelines: Arc::new(Timelines::new(Arc::new(SystemClock))),
+        }
+    }
 }
 
 /// The state of a span of interest.
@@ -37,7 +48,6 @@ enum State {
 #[derive(Debug)]
 struct Rpc {
     method: String,
-    began: Instant,
     call: Arc<RecordedCall>,
     message: Option<String>,
     trace_id: Option<String>,
@@ -60,11 +70,7 @@ struct Running {
     is_throttled: bool,
 }
 
-impl CallLayer {
-    pub(super) fn new(metrics: CallMetrics, timelines: Arc<Timelines>) -> Self {
-        Self { metrics, timelines }
-    }
-
+impl Telemetry {
     fn start_rpc(&self, fields: &Fields) -> State {
         let method = fields.get(rpc::METHOD_FIELD).unwrap_or_default();
         let method = self.metrics.method(method);
@@ -72,7 +78,6 @@ impl CallLayer {
         State::Rpc(Rpc {
             call: self.timelines.start(&method),
             method,
-            began: Instant::now(),
             message: None,
             trace_id: None,
             ended: false,
@@ -80,10 +85,10 @@ impl CallLayer {
     }
 
     fn record_rpc(&self, rpc: &mut Rpc, fields: &Fields) {
-        for (name, value) in fields.iter() {
-            match name {
-                rpc::MESSAGE_FIELD => rpc.message = Some(value.to_owned()),
-                rpc::TRACE_ID_FIELD => rpc.trace_id = Some(value.to_owned()),
+        for (name, value) in &fields.0 {
+            match *name {
+                rpc::MESSAGE_FIELD => rpc.message = Some(value.clone()),
+                rpc::TRACE_ID_FIELD => rpc.trace_id = Some(value.clone()),
                 rpc::CODE_FIELD => self.end_rpc(rpc, value),
                 "disk.id" => self.timelines.assign_disk(&rpc.call, value),
                 "volume.name" => self.timelines.assign_name(&rpc.call, value),
@@ -97,7 +102,7 @@ impl CallLayer {
         if std::mem::replace(&mut rpc.ended, true) {
             return;
         }
-        let elapsed = rpc.began.elapsed();
+        let elapsed = rpc.call.began.elapsed();
         let trace_id = rpc.trace_id.as_deref();
         self.metrics.rpc_ended(&rpc.method, code, elapsed, trace_id);
         self.timelines.end(&rpc.call, code, rpc.message.take(), elapsed);
@@ -124,7 +129,7 @@ impl CallLayer {
     }
 }
 
-impl<S> Layer<S> for CallLayer
+impl<S> Layer<S> for Telemetry
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
@@ -187,10 +192,10 @@ where
         match state {
             State::Rpc(rpc) => self.record_rpc(rpc, &fields),
             State::Step(step) => {
-                for (name, value) in fields.iter() {
-                    match name {
-                        span::CODE_FIELD => step.code = Some(value.to_owned()),
-                        span::REQUEST_ID_FIELD => step.request_id = Some(value.to_owned()),
+                for (name, value) in &fields.0 {
+                    match *name {
+                        span::CODE_FIELD => step.code = Some(value.clone()),
+                        span::REQUEST_ID_FIELD => step.request_id = Some(value.clone()),
                         span::THROTTLED_FIELD => step.is_throttled = true,
                         _ => {}
                     }

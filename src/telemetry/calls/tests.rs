@@ -5,7 +5,6 @@ use tracing::field::Empty;
 use tracing_subscriber::layer::SubscriberExt;
 
 use super::*;
-use crate::telemetry::Telemetry;
 
 /// A call with this method and disk, one phase, and one cloud call with this code.
 fn make_call(method: &str, disk: &str, code: &str) {
@@ -38,8 +37,7 @@ fn encoded(telemetry: &Telemetry) -> String {
 #[tokio::test]
 async fn a_call_is_measured_with_its_phase_and_its_cloud_call() {
     let telemetry = Telemetry::default();
-    let layer = telemetry.layer();
-    let subscriber = tracing_subscriber::registry().with(layer);
+    let subscriber = tracing_subscriber::registry().with(telemetry.clone());
     tracing::subscriber::with_default(subscriber, || {
         make_call("ControllerPublishVolume", "d-1", "Throttling");
     });
@@ -60,8 +58,7 @@ async fn a_call_is_measured_with_its_phase_and_its_cloud_call() {
 #[tokio::test]
 async fn the_number_of_series_does_not_grow_with_volumes_methods_or_codes() {
     let telemetry = Telemetry::default();
-    let layer = telemetry.layer();
-    let subscriber = tracing_subscriber::registry().with(layer);
+    let subscriber = tracing_subscriber::registry().with(telemetry.clone());
     tracing::subscriber::with_default(subscriber, || {
         for number in 0..10_000 {
             let disk = format!("d-{number}");
@@ -70,8 +67,7 @@ async fn the_number_of_series_does_not_grow_with_volumes_methods_or_codes() {
     });
     let before = encoded(&telemetry).lines().count();
     assert!(before < 100, "{before} lines for one method and one code");
-    let layer = telemetry.layer();
-    let subscriber = tracing_subscriber::registry().with(layer);
+    let subscriber = tracing_subscriber::registry().with(telemetry.clone());
     tracing::subscriber::with_default(subscriber, || {
         for number in 0..1_000 {
             make_call(&format!("Method{number}"), "d-1", &format!("Code{number}"));

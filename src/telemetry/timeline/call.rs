@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
-use super::summary::Summary;
 use crate::base::lock;
+use crate::csi::layer::OK;
 
 /// Steps of a call: the first ones, and then the last ones.
 const MAX_STEPS: usize = 24;
@@ -35,42 +35,72 @@ const NEGLIGIBLE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(crate) struct RecordedCall {
-    began: Instant,
+    pub(in crate::telemetry) began: Instant,
     pub(super) record: Mutex<Record>,
+}
+
+/// The state of a call, without its steps.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub(crate) struct CallState {
+    pub(crate) method: String,
+    pub(crate) started: Timestamp,
+    /// Missing while the call is running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) seconds: Option<f64>,
+    /// The gRPC code; missing while the call is running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<String>,
+    /// Number of earlier calls with the same failure, and when the first of them started.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) repeated: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) first_started: Option<Timestamp>,
+}
+
+impl CallState {
+    pub(crate) fn has_failed(&self) -> bool {
+        self.code.as_deref().is_some_and(|code| code != OK)
+    }
 }
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Record {
-    method: String,
-    started: Timestamp,
-    /// Missing while the call is running.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seconds: Option<f64>,
-    /// The gRPC code; missing while the call is running.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<String>,
-    /// Number of earlier calls with the same failure, and when the first of them started.
-    #[serde(skip_serializing_if = "is_zero")]
-    repeated: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first_started: Option<Timestamp>,
+    #[serde(flatten)]
+    state: CallState,
     steps: Vec<RecordedStep>,
     #[serde(skip_serializing_if = "is_zero")]
     omitted_steps: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
-    /// The key of the volume in the histories.
-    #[serde(skip)]
-    pub(super) key: Option<String>,
     /// The name under which the volume is requested.
     #[serde(skip)]
     pub(super) name: Option<String>,
     #[serde(skip)]
     next_step: usize,
+}
+
+/// A call in a list of the calls of all volumes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Summary {
+    /// The disk ID, or the name of a volume without a disk.
+    pub(crate) volume: String,
+    pub(crate) state: CallState,
+    /// Until now, if it is running.
+    pub(crate) elapsed: Duration,
+    /// The phase or action that is running.
+    pub(crate) step: Option<String>,
+}
+
+impl Summary {
+    /// When it ended; while it is running, now.
+    pub(crate) fn ended(&self) -> Timestamp {
+        let ended = self.state.started.checked_add(self.elapsed);
+        ended.unwrap_or(self.state.started)
+    }
 }
 
 /// A phase, or a cloud call.
@@ -105,11 +135,15 @@ impl Serialize for RecordedCall {
 
 impl RecordedCall {
     pub(super) fn new(method: &str, started: Timestamp) -> Self {
+        let state = CallState {
+            method: method.to_owned(),
+            started,
+            ..CallState::default()
+        };
         Self {
             began: Instant::now(),
             record: Mutex::new(Record {
-                method: method.to_owned(),
-                started,
+                state,
                 ..Record::default()
             }),
         }
@@ -118,43 +152,42 @@ impl RecordedCall {
     /// Whether it succeeded without a warning and belongs to the routine of kubelet and sidecars, which would displace
     /// other calls.
     pub(super) fn is_routine(&self) -> bool {
-        let record = lock(&self.record);
-        record.code.as_deref() == Some(crate::csi::layer::OK)
-            && record.notes.is_empty()
-            && ROUTINE.contains(&record.method.as_str())
+        let Record { state, notes, .. } = &*lock(&self.record);
+        state.code.as_deref() == Some(OK) && notes.is_empty() && ROUTINE.contains(&state.method.as_str())
     }
 
     pub(in crate::telemetry) fn set_node(&self, node: &str) {
-        lock(&self.record).node = Some(node.to_owned());
+        lock(&self.record).state.node = Some(node.to_owned());
     }
 
     pub(super) fn end(&self, code: &str, message: Option<String>, elapsed: Duration) {
-        let mut record = lock(&self.record);
-        record.seconds = Some(elapsed.as_secs_f64());
-        record.code = Some(code.to_owned());
-        record.message = message.map(|message| shorten(&message));
+        let state = &mut lock(&self.record).state;
+        state.seconds = Some(elapsed.as_secs_f64());
+        state.code = Some(code.to_owned());
+        state.message = message.map(|message| shorten(&message));
     }
 
     /// Whether this is the same call as an earlier one that failed, without a warning that is still of interest.
     pub(super) fn recovers(&self, before: &Self) -> bool {
-        let record = lock(&self.record);
-        let before = lock(&before.record);
-        let has_failed = before.code.as_deref().is_some_and(|code| code != crate::csi::layer::OK);
-        has_failed && before.notes.is_empty() && record.method == before.method && record.node == before.node
+        let state = &lock(&self.record).state;
+        let Record {
+            state: earlier, notes, ..
+        } = &*lock(&before.record);
+        earlier.has_failed() && notes.is_empty() && state.method == earlier.method && state.node == earlier.node
     }
 
     /// Counts an earlier call with the same failure, which it replaces.
     pub(super) fn repeats(&self, before: &Self) -> bool {
-        let before = lock(&before.record);
-        let mut record = lock(&self.record);
-        let is_same = record.method == before.method
-            && record.node == before.node
-            && record.code == before.code
-            && record.code.as_deref() != Some(crate::csi::layer::OK)
-            && without_digits(record.message.as_deref()) == without_digits(before.message.as_deref());
+        let before = &lock(&before.record).state;
+        let state = &mut lock(&self.record).state;
+        let is_same = state.method == before.method
+            && state.node == before.node
+            && state.code == before.code
+            && state.has_failed()
+            && without_digits(state.message.as_deref()) == without_digits(before.message.as_deref());
         if is_same {
-            record.repeated = before.repeated + 1;
-            record.first_started = Some(before.first_started.unwrap_or(before.started));
+            state.repeated = before.repeated + 1;
+            state.first_started = Some(before.first_started.unwrap_or(before.started));
         }
         is_same
     }
@@ -162,7 +195,7 @@ impl RecordedCall {
     /// Starts a step. Returns its number.
     pub(in crate::telemetry) fn start_step(&self, name: &str) -> Option<usize> {
         let mut record = lock(&self.record);
-        if record.seconds.is_some() {
+        if record.state.seconds.is_some() {
             return None;
         }
         let index = record.next_step;
@@ -214,21 +247,15 @@ impl RecordedCall {
         }
     }
 
-    /// The call without its history.
     pub(super) fn summary(&self, volume: String) -> Summary {
         let record = lock(&self.record);
         let running = record.steps.iter().rfind(|step| step.seconds.is_none());
-        let seconds = record.seconds;
+        let seconds = record.state.seconds;
         let elapsed = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         Summary {
             volume,
-            method: record.method.clone(),
-            node: record.node.clone(),
-            started: record.started,
+            state: record.state.clone(),
             elapsed: elapsed.unwrap_or_else(|| self.began.elapsed()),
-            code: record.code.clone(),
-            message: record.message.clone(),
-            repeated: record.repeated,
             step: running.map(|step| step.name.clone()),
         }
     }
