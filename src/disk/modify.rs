@@ -7,7 +7,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use ecs::poll::{Observation, Operation, Poller};
+use ecs::poll::{Observation, Operation, PollMode, Poller};
 use ecs::{
     self, Condition, DescribeTasks, DiskAttribute, Kind, ModifyDiskAttribute, ModifyDiskSpec, TagResources, TagTarget,
 };
@@ -99,7 +99,11 @@ impl Modifier {
             let row = observation.row()?;
             (!self.shared.journal.is_recently_changed(disk)).then(|| Disk::clone(&row))
         };
-        let waited = self.shared.disks.wait_until(disk, deadline, read).await;
+        let waited = self
+            .shared
+            .disks
+            .wait_until(disk, deadline, PollMode::Change, read)
+            .await;
         waited.map_err(wait(format!("read disk {disk} after a recent change")))
     }
 
@@ -179,7 +183,10 @@ impl Modifier {
         let known = self.changing.get(disk).filter(|(known, _)| known == task);
         let since = known.map_or_else(Instant::now, |(_, since)| since);
         self.changing.insert(disk, MEMORY, (task.clone(), since));
-        let waited = self.tasks.wait_until_since(task, deadline, since, ended).await;
+        let waited = self
+            .tasks
+            .wait_until_since(task, deadline, PollMode::Change, since, ended)
+            .await;
         if waited.is_ok() {
             self.changing.remove(disk);
         }

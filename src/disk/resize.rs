@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ecs::poll::{Observation, Operation, WaitError};
+use ecs::poll::{Observation, Operation, PollMode, WaitError};
 use ecs::{Condition, Kind, ResizeDisk, ResizeMode};
 
 use super::Result;
@@ -159,7 +159,10 @@ impl Resizer {
             free.reset();
             (row.status == DiskStatus::InUse).then_some(false)
         };
-        self.shared.disks.wait_until(disk, deadline, decide).await
+        self.shared
+            .disks
+            .wait_until(disk, deadline, PollMode::Change, decide)
+            .await
     }
 
     /// Sends one resize request. A rejection may have consumed its token, so it is retried with another one: a resize

@@ -24,12 +24,7 @@ pub mod tls;
 pub mod transport;
 pub mod wire;
 
-pub use action::{
-    AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
-    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, DiskAttribute,
-    ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagResources, TagTarget, UndeletedSnapshot,
-    Unreadable, UntagResources,
-};
+pub use action::*;
 pub use api_health::ApiHealth;
 pub use base::span;
 pub use caller::Settings;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ecs::poll::{self, Observation, WaitError};
+use ecs::poll::{Observation, Operation, PollMode, WaitError};
 use ecs::{AttachDisk, Condition, Kind};
 use scopeguard::ScopeGuard;
 use tokio::time::Instant;
@@ -249,7 +249,7 @@ impl Attacher {
             None => self.0.start(target, Attach),
         };
         let disks = &self.0.disks;
-        let waited = disks.wait_until_since(target.disk, target.deadline, since, decide);
+        let waited = disks.wait_until_since(target.disk, target.deadline, PollMode::Change, since, decide);
         match (waited.await, holder) {
             (Ok(due), _) => force.due = due,
             (Err(WaitError::Overdue { running, last }), Some(holder)) => {
@@ -305,8 +305,8 @@ impl Attacher {
             let why = ": the cloud aborted the attach, and the disk is Available again";
             is_proven.then(|| Err(target.cannot_attach(Failure::AttachFailed, why, None)))
         };
-        let (disks, operation) = (&self.0.disks, poll::Operation::Attach);
-        let waited = disks.wait_until_done_since(target.disk, target.deadline, operation, accepted, decide);
+        let (disks, mode) = (&self.0.disks, PollMode::Operation(Operation::Attach.into()));
+        let waited = disks.wait_until_since(target.disk, target.deadline, mode, accepted, decide);
         let waited = waited.await.map_err(wait(target.step(Attach)));
         // A wait that fails does not end the operation.
         if waited.is_ok() {

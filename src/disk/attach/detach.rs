@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ecs::poll::{self, Observation, WaitError};
+use ecs::poll::{Observation, Operation, PollMode, WaitError};
 use ecs::{Condition, DetachDisk, Kind};
 use tokio::time::Instant;
 
@@ -71,7 +71,7 @@ impl Detacher {
                 let is_proven = !nodes.is_empty() || unheld.confirmed_after(READ_LAG);
                 is_proven.then_some(Some((nodes, row.multi_attach)))
             };
-            let holders = self.0.disks.wait_until(disk, deadline, decide).await;
+            let holders = self.0.disks.wait_until(disk, deadline, PollMode::Change, decide).await;
             if let Some(holders) = holders.map_err(wait(step()))? {
                 return Ok(holders);
             }
@@ -260,8 +260,8 @@ impl Detacher {
             }
             (is_resumed && row.status != DiskStatus::Detaching).then_some(None)
         };
-        let operation = poll::Operation::Detach;
-        let waited = disks.wait_until_done_since(disk, deadline, operation, accepted, decide);
+        let mode = PollMode::Operation(Operation::Detach.into());
+        let waited = disks.wait_until_since(disk, deadline, mode, accepted, decide);
         let row = tokio::select! {
             biased;
             row = waited => row,

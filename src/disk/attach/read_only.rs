@@ -1,4 +1,4 @@
-use ecs::poll::Observation;
+use ecs::poll::{Observation, PollMode};
 use ecs::{TagResources, TagTarget, UntagResources};
 
 use super::attachments::Attachments;
@@ -27,7 +27,7 @@ pub(super) async fn check(shared: &Attachments, target: Target<'_>, wanted: bool
         let agrees = is_read_only(&*observation.row()?, node) == wanted;
         (agrees || differs.confirmed_after(READ_LAG)).then_some(agrees)
     };
-    let agrees = shared.disks.wait_until(disk, deadline, decide);
+    let agrees = shared.disks.wait_until(disk, deadline, PollMode::Change, decide);
     let step = format!("read whether disk {disk} is attached to node {node} read-only");
     if agrees.await.map_err(wait(step))? {
         return Ok(());

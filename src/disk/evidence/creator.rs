@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ecs::poll::{Observation, OperationKind, WaitError};
+use ecs::poll::{Observation, OperationKind, PollMode, WaitError};
 use ecs::{Client, Kind};
 use tokio::time::Instant;
 
@@ -176,7 +176,7 @@ impl<V: OwnedResource> Creator<V> {
     ) -> ecs::Result<V::Id> {
         let request = request(token.clone());
         let pending = Pending::new(token, &request);
-        let requested = self.ecs.server_time();
+        let requested = self.ecs.server_clock().server_time();
         let sent = async {
             let outcome = request.send(self.ecs.as_ref(), deadline).await;
             record(&outcome);
@@ -323,11 +323,11 @@ impl<V: OwnedResource> Rows<V> {
         };
         let waited = match operation {
             Some(operation) => self.wait_until_done(id, deadline, operation, &mut observe).await,
-            None => self.observe_until(id, deadline, &mut observe).await,
+            None => self.wait_until(id, deadline, PollMode::Current, &mut observe).await,
         };
         let waited = match waited {
             Ok(Some((_, false))) => match self.active.settle(deadline).await {
-                Ok(()) => self.observe_until(id, deadline, &mut observe).await,
+                Ok(()) => self.wait_until(id, deadline, PollMode::Current, &mut observe).await,
                 Err(_) => Err(WaitError::Deadline {
                     last: "a row that may be older than this process".to_owned(),
                 }),

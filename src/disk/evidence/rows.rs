@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use ecs::poll::{MissingProof, Observation, Poller, WaitError};
+use ecs::poll::{MissingProof, Observation, PollMode, Poller, WaitError};
 use ecs::{Client, Condition, Kind};
 use jiff::Timestamp;
 use scopeguard::ScopeGuard;
@@ -119,7 +119,7 @@ impl<V: OwnedResource> Rows<V> {
                 observation => Some(observation),
             };
             let was_early = is_early();
-            let observation = self.poller.observe_until(id, deadline, decide).await?;
+            let observation = self.poller.wait_until(id, deadline, PollMode::Current, decide).await?;
             let record = self.record_observation(id, &observation);
             let canary = match observation {
                 Observation::Row(row) => return Ok(Some(row)),

@@ -5,31 +5,19 @@ use std::collections::BTreeMap;
 use super::durations::Durations;
 use super::operation::{Operation, OperationKind};
 
-#[derive(Debug, Default)]
-pub(super) struct Learned(BTreeMap<OperationKind, Durations>);
+pub(super) type Learned = BTreeMap<OperationKind, Durations>;
 
-impl Learned {
-    /// A category starts with the durations of another category, and detaching with those of attaching.
-    pub(super) fn get_or_start(&mut self, kind: &OperationKind) -> &mut Durations {
-        if !self.0.contains_key(kind) {
-            let is_similar = |known: Operation| {
-                known == kind.operation || (kind.operation, known) == (Operation::Detach, Operation::Attach)
-            };
-            let similar = self.0.iter_mut().find(|(known, _)| is_similar(known.operation));
-            let density = similar.map_or_else(|| kind.operation.prior(), |(_, durations)| durations.density());
-            self.0.insert(kind.clone(), Durations::new(density));
-        }
-        self.0.get_mut(kind).expect("inserted if it was missing")
+/// A category starts with the durations of another category, and detaching with those of attaching.
+pub(super) fn get_or_start<'a>(learned: &'a mut Learned, kind: &OperationKind) -> &'a mut Durations {
+    if !learned.contains_key(kind) {
+        let is_similar = |known: Operation| {
+            known == kind.operation || (kind.operation, known) == (Operation::Detach, Operation::Attach)
+        };
+        let similar = learned.iter_mut().find(|(known, _)| is_similar(known.operation));
+        let density = similar.map_or_else(|| kind.operation.prior(), |(_, durations)| durations.density());
+        learned.insert(kind.clone(), Durations::new(density));
     }
-
-    pub(super) fn get(&self, kind: &OperationKind) -> Option<&Durations> {
-        self.0.get(kind)
-    }
-
-    /// Estimates the distributions that have new samples.
-    pub(super) fn refresh(&mut self) {
-        self.0.values_mut().for_each(Durations::refresh);
-    }
+    learned.get_mut(kind).expect("inserted if it was missing")
 }
 
 #[cfg(test)]
@@ -45,14 +33,14 @@ mod tests {
             Operation::Create.for_category(&Category::CloudAuto),
         );
         for _ in 0..16 {
-            learned.get_or_start(&slow).add(7.9, 8.0);
+            get_or_start(&mut learned, &slow).add(7.9, 8.0);
         }
-        learned.refresh();
-        assert!(learned.get_or_start(&fast).survival(4.0) > 0.9);
+        learned.values_mut().for_each(Durations::refresh);
+        assert!(get_or_start(&mut learned, &fast).survival(4.0) > 0.9);
         for _ in 0..16 {
-            learned.get_or_start(&fast).add(0.9, 1.0);
+            get_or_start(&mut learned, &fast).add(0.9, 1.0);
         }
-        learned.refresh();
+        learned.values_mut().for_each(Durations::refresh);
         let survival = |kind| learned.get(kind).unwrap().survival(4.0);
         assert!(survival(&fast) < 0.1, "{}", survival(&fast));
         assert!(survival(&slow) > 0.9, "{}", survival(&slow));

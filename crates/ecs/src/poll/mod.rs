@@ -22,3 +22,4 @@ pub use operation::{Operation, OperationKind};
 pub use overdue::{OVERDUE, RunningOperations};
 pub use poller::Poller;
 pub use sources::MAX_IDS_PER_CALL;
+pub use waiter::PollMode;

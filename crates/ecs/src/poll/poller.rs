@@ -6,11 +6,12 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::learned::get_or_start;
 use super::observation::is_transient;
 use super::polling::Shared;
 use super::source::Source;
-use super::waiter::{PollMode, Waiter};
-use super::{OVERDUE, Observation, Operation, OperationKind, RunningOperations, WaitError};
+use super::waiter::Waiter;
+use super::{OVERDUE, Observation, Operation, OperationKind, PollMode, RunningOperations, WaitError};
 use crate::base::{Deadline, Tasks, lock, span};
 
 type Result<T> = std::result::Result<T, WaitError>;
@@ -24,12 +25,6 @@ pub struct Poller<K, V> {
 
 /// Capacity for observations that a waiter has not processed yet. Further ones are dropped.
 const OBSERVATIONS: usize = 4;
-
-/// Removes the waiter when dropped.
-struct Subscription<'a, K: Clone + Ord, V> {
-    shared: &'a Shared<K, V>,
-    key: (K, u64),
-}
 
 impl<K, V> Poller<K, V>
 where
@@ -47,20 +42,7 @@ where
     /// # Errors
     /// When the cloud rejects the call, or the deadline passes.
     pub async fn observe(&self, id: &K, deadline: Deadline) -> Result<Observation<V>> {
-        self.observe_until(id, deadline, Some).await
-    }
-
-    /// As [`Self::observe`], repeated at growing intervals until `decide` returns something.
-    ///
-    /// # Errors
-    /// When the cloud rejects the call, or the deadline passes.
-    pub async fn observe_until<T>(
-        &self,
-        id: &K,
-        deadline: Deadline,
-        decide: impl FnMut(Observation<V>) -> Option<T>,
-    ) -> Result<T> {
-        self.wait(id, deadline, PollMode::Current, decide).await
+        self.wait_until(id, deadline, PollMode::Current, Some).await
     }
 
     /// Adds resources that must be visible to the current access key. One of them is described together with others, so
@@ -90,8 +72,8 @@ where
         self.shared.source.action
     }
 
-    /// Waits for a change that may come at any time: until `decide` returns something. It is called with the responses
-    /// to requests sent after this call, at growing intervals.
+    /// Waits until `decide` returns something. It is called with the responses to requests sent after this call, at
+    /// growing intervals. A transient failure is not a response.
     ///
     /// A row that cannot be parsed ends the wait.
     ///
@@ -101,24 +83,11 @@ where
         &self,
         id: &K,
         deadline: Deadline,
+        mode: PollMode,
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        self.wait(id, deadline, PollMode::Change, decide).await
-    }
-
-    /// As [`Self::wait_until`], for a change that has been due since then. Ends with one observation once it is
-    /// overdue.
-    ///
-    /// # Errors
-    /// [`WaitError::Overdue`]; when the cloud rejects the call, or the deadline passes.
-    pub async fn wait_until_since<T>(
-        &self,
-        id: &K,
-        deadline: Deadline,
-        since: Instant,
-        decide: impl FnMut(Observation<V>) -> Option<T>,
-    ) -> Result<T> {
-        self.wait_running(id, deadline, since, PollMode::Change, decide).await
+        let wait = self.wait_from(id, deadline, Instant::now(), mode, decide);
+        span::in_phase(wait, span::POLL).await
     }
 
     /// As [`Self::wait_until`], for the end of an operation that the cloud has accepted: the polls are sent when such
@@ -142,7 +111,8 @@ where
             decide(observation)
         };
         let since = self.running.start(&key);
-        let outcome = self.wait_until_done_since(id, deadline, kind, since, decide).await;
+        let mode = PollMode::Operation(kind);
+        let outcome = self.wait_until_since(id, deadline, mode, since, decide).await;
         // A resource that is missing is not known to be in progress: the next call waits for it.
         let is_running = matches!(outcome, Err(WaitError::Overdue { .. } | WaitError::Deadline { .. }));
         if !is_running || is_missing {
@@ -156,30 +126,18 @@ where
         self.running.since(&(id.clone(), operation)).is_some()
     }
 
-    /// As [`Self::wait_until_done`], for an operation that has been running since then.
+    /// As [`Self::wait_until`], for a change or operation that has been due or running since then, until it is overdue:
+    /// then it ends with one observation made after that. The wait for this observation is not limited, since it may be
+    /// due to the rate limit.
     ///
     /// # Errors
     /// As [`Self::wait_until_done`].
-    pub async fn wait_until_done_since<T>(
+    pub async fn wait_until_since<T>(
         &self,
         id: &K,
         deadline: Deadline,
-        operation: impl Into<OperationKind>,
-        since: Instant,
-        decide: impl FnMut(Observation<V>) -> Option<T>,
-    ) -> Result<T> {
-        let mode = PollMode::Operation(operation.into());
-        self.wait_running(id, deadline, since, mode, decide).await
-    }
-
-    /// Waits until the operation is overdue, and ends with an observation made after that. The wait for this
-    /// observation is not limited, since it may be due to the rate limit.
-    async fn wait_running<T>(
-        &self,
-        id: &K,
-        deadline: Deadline,
-        since: Instant,
         mode: PollMode,
+        since: Instant,
         mut decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
         let wait = async {
@@ -203,19 +161,7 @@ where
         span::in_phase(wait, span::POLL).await
     }
 
-    /// Calls `decide` with each observation until it returns something. A transient failure is not an observation.
-    pub(super) async fn wait<T>(
-        &self,
-        id: &K,
-        deadline: Deadline,
-        mode: PollMode,
-        decide: impl FnMut(Observation<V>) -> Option<T>,
-    ) -> Result<T> {
-        let wait = self.wait_from(id, deadline, Instant::now(), mode, decide);
-        span::in_phase(wait, span::POLL).await
-    }
-
-    /// As [`Self::wait`], for an operation that was accepted at that time.
+    /// As [`Self::wait_until`], for an operation that was accepted at that time.
     async fn wait_from<T>(
         &self,
         id: &K,
@@ -230,7 +176,11 @@ where
         let began = accepted.checked_sub(latency).unwrap_or(accepted);
         let interval = self.shared.source.interval;
         let waiter = Waiter::new(mode.clone(), began, deadline, sender, interval);
-        let subscription = self.subscribe(id, waiter);
+        let (shared, key) = (&self.shared, self.subscribe(id, waiter));
+        let _subscription = scopeguard::guard(key, |key| {
+            lock(&shared.state).waiters.remove(&key);
+            shared.changed.notify_one();
+        });
         let mut last = "nothing yet".to_owned();
         let mut not_done = 0.0;
         while let Ok(Some((sent, outcome))) = deadline.bound(observations.recv()).await {
@@ -240,8 +190,8 @@ where
                     let age = (sent - began).as_secs_f64();
                     if let Some(decided) = decide(observation) {
                         if let PollMode::Operation(kind) = &mode {
-                            let mut state = lock(&self.shared.state);
-                            state.learned.get_or_start(kind).add(not_done, age);
+                            let mut state = lock(&shared.state);
+                            get_or_start(&mut state.learned, kind).add(not_done, age);
                             state.calibration.record_end();
                         }
                         return Ok(decided);
@@ -251,16 +201,16 @@ where
                 Err(error) if is_transient(&error) => last = error.to_string(),
                 Err(error) => return Err(WaitError::Cloud(error)),
             }
-            subscription.shared.changed.notify_one();
+            shared.changed.notify_one();
         }
         Err(WaitError::Deadline { last })
     }
 
-    fn subscribe(&self, id: &K, mut waiter: Waiter<V>) -> Subscription<'_, K, V> {
+    fn subscribe(&self, id: &K, mut waiter: Waiter<V>) -> (K, u64) {
         let mut state = lock(&self.shared.state);
         if let PollMode::Operation(kind) = &waiter.mode {
             let waiters = state.waiters.len();
-            waiter.set_probe(state.learned.get_or_start(kind).probe(waiters));
+            waiter.set_probe(get_or_start(&mut state.learned, kind).probe(waiters));
         }
         state.last_number += 1;
         let key = (id.clone(), state.last_number);
@@ -271,22 +221,12 @@ where
         }
         drop(state);
         self.shared.changed.notify_one();
-        let shared = &self.shared;
-        Subscription { shared, key }
-    }
-}
-
-impl<K: Clone + Ord, V> Drop for Subscription<'_, K, V> {
-    fn drop(&mut self) {
-        lock(&self.shared.state).waiters.remove(&self.key);
-        self.shared.changed.notify_one();
+        key
     }
 }
 
 impl<K, V> Debug for Poller<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Poller")
-            .field("waiting", &lock(&self.shared.state).waiters.len())
-            .finish()
+        write!(f, "Poller of {}", self.shared.source.action)
     }
 }

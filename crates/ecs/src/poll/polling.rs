@@ -12,6 +12,7 @@ use tracing::Instrument;
 
 use super::Observation;
 use super::canaries::Canaries;
+use super::durations::Durations;
 use super::learned::Learned;
 use super::schedule::{self, Calibration};
 use super::source::Source;
@@ -71,20 +72,6 @@ struct Poll<K> {
 }
 
 impl<K: Clone + Ord, V> State<K, V> {
-    fn new() -> Self {
-        Self {
-            waiters: BTreeMap::new(),
-            last_number: 0,
-            polling: false,
-            learned: Learned::default(),
-            canaries: Canaries::new(),
-            sent: VecDeque::new(),
-            spacing: Duration::ZERO,
-            latency: Duration::ZERO,
-            calibration: Calibration::default(),
-        }
-    }
-
     /// The waiters for this id that share a poll of that time.
     fn sharing<'a>(
         waiters: &'a mut BTreeMap<(K, u64), Waiter<V>>,
@@ -122,7 +109,7 @@ impl<K: Clone + Ord, V> State<K, V> {
     /// When to poll, or to plan again. A call accepts `max_ids`.
     fn plan(&mut self, max_ids: usize) -> Instant {
         let now = Instant::now();
-        self.learned.refresh();
+        self.learned.values_mut().for_each(Durations::refresh);
         self.sent.retain(|(sent, _)| now - *sent < SECOND);
         let linger = self.linger();
         let all = self.waiters.values();
@@ -201,9 +188,20 @@ where
     V: Display + Send + Sync + 'static,
 {
     pub(super) fn new(source: Source<K, V>) -> Self {
+        let state = State {
+            waiters: BTreeMap::new(),
+            last_number: 0,
+            polling: false,
+            learned: Learned::default(),
+            canaries: Canaries::new(),
+            sent: VecDeque::new(),
+            spacing: Duration::ZERO,
+            latency: Duration::ZERO,
+            calibration: Calibration::default(),
+        };
         Self {
             source,
-            state: Mutex::new(State::new()),
+            state: Mutex::new(state),
             changed: Notify::new(),
         }
     }

@@ -16,7 +16,7 @@ pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// A call of the cloud with the first parameter.
 pub(super) type DescribePage<P, T> = Box<dyn Fn(P, Deadline) -> BoxFuture<T> + Send + Sync>;
 
-/// The shortest and the longest time between two observations of [`super::waiter::PollMode::Change`].
+/// The shortest and the longest time between two observations of [`super::PollMode::Change`].
 pub(super) type Interval = (Duration, Duration);
 pub(super) const INTERVAL: Interval = (Duration::from_millis(400), Duration::from_secs(2));
 

@@ -24,12 +24,12 @@ const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
 /// The event that a waiter waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PollMode {
-    /// The current state, and then a change.
+pub enum PollMode {
+    /// The current state, by a describe call that is shared with concurrent callers, and then a change.
     Current,
     /// A change that may come at any time. The waiter may call the cloud after each observation, so it has few.
     Change,
-    /// The end of an operation.
+    /// The end of an operation that the cloud has accepted: the polls are sent when such operations are likely to end.
     Operation(OperationKind),
 }
 

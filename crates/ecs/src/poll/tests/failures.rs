@@ -9,7 +9,7 @@ use super::{at_least, counting, deadline, observe_all, responding, rows, seconds
 use crate::action::Unreadable;
 use crate::base::{Deadline, lock};
 use crate::error::{Error, Kind};
-use crate::poll::{Observation, WaitError};
+use crate::poll::{Observation, PollMode, WaitError};
 
 #[tokio::test(start_paused = true)]
 async fn a_hung_call_delays_waiters_by_at_most_two_seconds() {
@@ -182,7 +182,10 @@ async fn a_row_that_cannot_be_parsed_fails_its_own_caller() {
 async fn the_deadline_error_contains_the_last_observation() {
     let (poller, _) = counting();
     let soon = Deadline::after(Duration::from_millis(500));
-    let error = poller.wait_until(&1, soon, at_least(99)).await.unwrap_err();
+    let error = poller
+        .wait_until(&1, soon, PollMode::Change, at_least(99))
+        .await
+        .unwrap_err();
     assert!(error.to_string().ends_with("last observed: 1"), "{error}");
 }
 
@@ -191,7 +194,10 @@ async fn a_denied_call_ends_the_wait_and_a_transient_failure_does_not() {
     for (code, ends) in [("Forbidden.RAM", true), ("ServiceUnavailable", false)] {
         let (poller, _) = responding(move |_, _| async move { Err(Error::from_response("DescribeDisks", 403, code)) });
         let soon = Deadline::after(Duration::from_secs(5));
-        let error = poller.wait_until(&1, soon, at_least(1)).await.unwrap_err();
+        let error = poller
+            .wait_until(&1, soon, PollMode::Change, at_least(1))
+            .await
+            .unwrap_err();
         assert_eq!(matches!(error, WaitError::Cloud(_)), ends, "{code}: {error}");
     }
 }

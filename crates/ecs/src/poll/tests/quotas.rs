@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fake_ecs::TokioClock;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -12,7 +13,6 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::Error;
-use crate::base::TokioClock;
 use crate::rate_limit::{Priority, RateLimiter};
 use crate::retry::run;
 

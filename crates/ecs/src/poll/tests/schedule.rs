@@ -9,13 +9,15 @@ use tokio::time::{Instant, sleep};
 use super::{Calls, at_least, counting, deadline, rows, seconds, source, times};
 use crate::base::{Deadline, Tasks, lock};
 use crate::poll::source::Source;
-use crate::poll::waiter::PollMode;
-use crate::poll::{Operation, Poller, WaitError};
+use crate::poll::{Operation, PollMode, Poller, WaitError};
 
 #[tokio::test(start_paused = true)]
 async fn no_call_is_made_without_waiters() {
     let (poller, calls) = counting();
-    poller.wait_until(&1, deadline(), at_least(2)).await.unwrap();
+    poller
+        .wait_until(&1, deadline(), PollMode::Change, at_least(2))
+        .await
+        .unwrap();
     let waited = poller.wait_until_done(&1, deadline(), Operation::Attach, at_least(5));
     waited.await.unwrap();
     sleep(Duration::from_secs(600)).await;
@@ -26,7 +28,10 @@ async fn no_call_is_made_without_waiters() {
 #[tokio::test(start_paused = true)]
 async fn polls_for_a_change_of_unknown_duration_become_rarer_up_to_two_seconds() {
     let (poller, calls) = counting();
-    poller.wait_until(&1, deadline(), at_least(30)).await.unwrap();
+    poller
+        .wait_until(&1, deadline(), PollMode::Change, at_least(30))
+        .await
+        .unwrap();
     let times = times(&calls);
     let gaps: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!((times[0], gaps[0], gaps[28]), (400, 400, 2000));
@@ -46,7 +51,7 @@ async fn polls_for_an_operation_that_takes_longer_than_any_before_become_rarer()
     }
     let (begun, already) = (Instant::now(), calls.lock().unwrap().len());
     let mode = PollMode::Operation(Operation::Attach.into());
-    let slow = poller.wait(&1, deadline(), mode, |_| None::<()>);
+    let slow = poller.wait_until(&1, deadline(), mode, |_| None::<()>);
     slow.await.unwrap_err();
     let ages = times(&calls).split_off(already);
     let offset = (Instant::now() - begun).as_millis();
@@ -75,7 +80,7 @@ async fn a_waiter_for_a_change_keeps_its_interval_when_others_poll_often() {
         observed.push(start.elapsed());
         (observed.len() == 6).then_some(())
     };
-    poller.wait_until(&1, deadline(), note).await.unwrap();
+    poller.wait_until(&1, deadline(), PollMode::Change, note).await.unwrap();
     drop(others);
     let apart = observed.windows(2).map(|pair| pair[1] - pair[0]);
     assert!(apart.clone().all(|apart| apart >= seconds(0.4)), "{observed:?}");

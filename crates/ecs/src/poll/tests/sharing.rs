@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{at_least, counting, deadline, observe_all, responding, rows, sizes, source};
 use crate::base::Tasks;
-use crate::poll::Poller;
 use crate::poll::source::Source;
+use crate::poll::{PollMode, Poller};
 
 #[tokio::test(start_paused = true)]
 async fn any_number_of_waiters_costs_one_call_per_hundred_ids_and_poll() {
@@ -17,7 +17,12 @@ async fn any_number_of_waiters_costs_one_call_per_hundred_ids_and_poll() {
     let mut waits = JoinSet::new();
     for key in 0..250 {
         let poller = Arc::clone(&poller);
-        waits.spawn(async move { poller.wait_until(&key, deadline(), at_least(4)).await.is_ok() });
+        waits.spawn(async move {
+            poller
+                .wait_until(&key, deadline(), PollMode::Change, at_least(4))
+                .await
+                .is_ok()
+        });
     }
     assert!(waits.join_all().await.into_iter().all(|ok| ok));
     assert_eq!(sizes(&calls), [100, 100, 50, 100, 100, 50]);
