@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
 use super::{CredentialError, CredentialProvider, Credentials};
@@ -38,13 +38,13 @@ struct Shared {
     source: Arc<dyn CredentialProvider>,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
+    /// Locked during a renewal.
+    renewal: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     cached: Option<Cached>,
-    /// The running renewal, which drops its sender when it ends.
-    running: Option<watch::Receiver<()>>,
     failure: Option<Arc<CredentialError>>,
     failures: u32,
     /// When the next renewal may begin.
@@ -68,52 +68,36 @@ impl Cache {
                 source,
                 clock,
                 state: Mutex::default(),
+                renewal: Arc::default(),
             }),
             tasks: Tasks::default(),
         }
-    }
-
-    /// Begins a renewal. None must be running.
-    fn begin(&self, state: &mut State) -> watch::Receiver<()> {
-        let (ends, running) = watch::channel(());
-        state.running = Some(running.clone());
-        let shared = Arc::clone(&self.shared);
-        self.tasks.spawn(async move {
-            let outcome = tokio::time::timeout(TIMEOUT, shared.source.provide()).await;
-            let outcome = outcome.unwrap_or(Err(CredentialError::TimedOut(TIMEOUT)));
-            shared.store(outcome);
-            drop(ends);
-        });
-        running
     }
 }
 
 #[async_trait]
 impl CredentialProvider for Cache {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
-        loop {
-            let mut running = {
-                let now = self.shared.clock.now();
-                let mut state = lock(&self.shared.state);
-                let may_begin = state.may_begin();
-                if let Some(cached) = state.cached.as_ref().filter(|cached| cached.is_valid(now)) {
-                    let credentials = cached.credentials.clone();
-                    if cached.due.is_some_and(|due| due <= now) && may_begin {
-                        self.begin(&mut state);
-                    }
-                    return Ok(credentials);
-                }
-                match (state.running(), &state.failure) {
-                    (Some(running), _) => running,
-                    (None, Some(failure)) if !may_begin => {
-                        return Err(CredentialError::Shared(Arc::clone(failure)));
-                    }
-                    _ => self.begin(&mut state),
-                }
-            };
-            // The value never changes: an error means that the renewal has ended.
-            while running.changed().await.is_ok() {}
+        let shared = Arc::clone(&self.shared);
+        if let Some(known) = shared.known() {
+            if let Ok(renewal) = Arc::clone(&shared.renewal).try_lock_owned()
+                && shared.is_due()
+            {
+                self.tasks.spawn(async move {
+                    let _ = shared.renew(renewal).await;
+                });
+            }
+            return known;
         }
+        let renewed = async move {
+            let renewal = Arc::clone(&shared.renewal).lock_owned().await;
+            // Another caller may have renewed them meanwhile.
+            match shared.known() {
+                Some(known) => known,
+                None => shared.renew(renewal).await,
+            }
+        };
+        self.tasks.run(renewed).await
     }
 
     fn invalidate(&self, credentials: &Credentials) {
@@ -134,8 +118,27 @@ impl CredentialProvider for Cache {
 }
 
 impl Shared {
-    /// Stores the outcome of a renewal.
-    fn store(&self, outcome: Result<Credentials, CredentialError>) {
+    /// Valid credentials, or the failure of the last renewal until the next one may begin.
+    fn known(&self) -> Option<Result<Credentials, CredentialError>> {
+        let now = self.clock.now();
+        let state = lock(&self.state);
+        if let Some(cached) = state.cached.as_ref().filter(|cached| cached.is_valid(now)) {
+            return Some(Ok(cached.credentials.clone()));
+        }
+        let failure = state.failure.as_ref().filter(|_| state.is_paused())?;
+        Some(Err(CredentialError::Shared(Arc::clone(failure))))
+    }
+
+    fn is_due(&self) -> bool {
+        let now = self.clock.now();
+        let state = lock(&self.state);
+        let due = state.cached.as_ref().and_then(|cached| cached.due);
+        due.is_some_and(|due| due <= now) && !state.is_paused()
+    }
+
+    async fn renew(&self, _renewal: OwnedMutexGuard<()>) -> Result<Credentials, CredentialError> {
+        let outcome = tokio::time::timeout(TIMEOUT, self.source.provide()).await;
+        let outcome = outcome.unwrap_or(Err(CredentialError::TimedOut(TIMEOUT)));
         let now = self.clock.now();
         let outcome = outcome.and_then(|found| match found.expires {
             // Otherwise the waiting callers would begin the next renewal immediately.
@@ -146,24 +149,19 @@ impl Shared {
             _ => Ok(found),
         });
         let mut state = lock(&self.state);
-        state.running = None;
         match outcome {
-            Ok(credentials) => state.update(credentials, now),
-            Err(error) => state.fail(error, now),
+            Ok(credentials) => {
+                state.update(credentials.clone(), now);
+                Ok(credentials)
+            }
+            Err(error) => Err(CredentialError::Shared(state.fail(error, now))),
         }
     }
 }
 
 impl State {
-    /// The running renewal, if any. A task that panicked has also dropped its sender.
-    fn running(&self) -> Option<watch::Receiver<()>> {
-        let running = self.running.as_ref()?;
-        running.has_changed().is_ok().then(|| running.clone())
-    }
-
-    fn may_begin(&self) -> bool {
-        let paused = self.not_before.is_some_and(|until| Instant::now() < until);
-        !paused && self.running().is_none()
+    fn is_paused(&self) -> bool {
+        self.not_before.is_some_and(|until| Instant::now() < until)
     }
 
     fn update(&mut self, credentials: Credentials, now: Timestamp) {
@@ -195,7 +193,7 @@ impl State {
         }
     }
 
-    fn fail(&mut self, error: CredentialError, now: Timestamp) {
+    fn fail(&mut self, error: CredentialError, now: Timestamp) -> Arc<CredentialError> {
         self.failures = self.failures.saturating_add(1);
         let pause = FIRST_BACKOFF.saturating_mul(1 << self.failures.min(7)) / 2;
         let pause = pause.min(MAX_BACKOFF);
@@ -214,7 +212,7 @@ impl State {
                 None => tracing::warn!(error, "cannot get credentials"),
             }
         }
-        self.failure = Some(Arc::new(error));
+        Arc::clone(self.failure.insert(Arc::new(error)))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use fake_ecs::TokioClock;
 use secrecy::ExposeSecret;
 
 use super::*;
-use crate::base::TokioClock;
 
 const START: &str = "2026-01-15T08:00:00Z";
 
