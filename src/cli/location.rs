@@ -120,21 +120,21 @@ impl<'a> Location<'a> {
 
     pub async fn region(&mut self) -> Option<RegionId> {
         let given = self.args.region.clone();
-        self.item("--region", given, Item::RegionId).await
+        self.item("--region", given, Item::REGION_ID).await
     }
 
     pub async fn zone(&mut self) -> Option<ZoneId> {
         let given = self.args.zone.clone();
-        self.item("--zone", given, Item::ZoneId).await
+        self.item("--zone", given, Item::ZONE_ID).await
     }
 
     pub async fn node(&mut self, given: Option<InstanceId>) -> Option<InstanceId> {
-        self.item("--node-id", given, Item::InstanceId).await
+        self.item("--node-id", given, Item::INSTANCE_ID).await
     }
 
     /// The instance type of this machine. Without it, the node starts with a warning.
     pub async fn instance_type(&mut self) -> Option<String> {
-        let found = self.fetch(Item::InstanceType).await;
+        let found = self.fetch(Item::INSTANCE_TYPE).await;
         let unknown = |error| {
             let error = error_chain(&error);
             tracing::warn!("unknown instance type: {error}; see --instance-type");

@@ -77,7 +77,13 @@ impl ApiHealth {
         exchange: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let begun = Instant::now();
-        let canceled = scopeguard::guard((), |()| self.record_cancellation(host, begun));
+        let canceled = scopeguard::guard((), |()| {
+            let waited = begun.elapsed();
+            if waited >= OUTAGE_AFTER {
+                let waited = waited.as_secs_f64();
+                self.record_failure(begun, &format!("no response from {host} within {waited:.0} s"));
+            }
+        });
         let outcome = exchange.await;
         ScopeGuard::into_inner(canceled);
         match &outcome {
@@ -112,16 +118,6 @@ impl ApiHealth {
         if let Some(outage) = outage.filter(|outage| outage.is_logged) {
             let duration = now.duration_since(outage.since).as_secs_f64();
             tracing::info!("the cloud responds again after {duration:.0} s");
-        }
-    }
-
-    /// Records that the caller no longer waits for the response.
-    fn record_cancellation(&self, host: &str, begun: Instant) {
-        let waited = begun.elapsed();
-        if waited >= OUTAGE_AFTER {
-            let waited = waited.as_secs_f64();
-            let error = format!("no response from {host} within {waited:.0} s");
-            self.record_failure(begun, &error);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 
 use super::api_health::ApiHealth;
@@ -51,18 +52,16 @@ enum RejectedValue {
 
 /// The last access key ID, and the number of changes.
 #[derive(Debug, Default)]
-pub(super) struct SigningKey(Mutex<(u64, Option<Credentials>)>);
+pub(super) struct SigningKey(Mutex<(u64, Option<SecretString>)>);
 
 impl SigningKey {
-    /// Records the credentials of a call that is about to be sent.
-    fn record(&self, credentials: &Credentials) {
+    /// Records the key of a call that is about to be sent.
+    fn record(&self, id: &SecretString) {
         let mut last = lock(&self.0);
-        match &last.1 {
-            Some(known) if known.has_id_of(credentials) => {}
-            Some(_) => *last = (last.0 + 1, Some(credentials.clone())),
-            // The first key is not a change: the rows that it reads would be outdated immediately.
-            None => last.1 = Some(credentials.clone()),
-        }
+        let known = last.1.replace(id.clone());
+        // The first key is not a change: the rows that it reads would be outdated immediately.
+        let is_change = known.is_some_and(|known| known.expose_secret() != id.expose_secret());
+        last.0 += u64::from(is_change);
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -89,7 +88,7 @@ impl Caller {
         let settings = &self.settings;
         let credentials = settings.credentials.provide().await;
         let credentials = credentials.map_err(|error| no_credentials(action, error))?;
-        self.signing_key.record(&credentials);
+        self.signing_key.record(&credentials.access_key_id);
         let mut params = params.clone();
         params.insert("RegionId".to_owned(), settings.region.to_string());
         let Settings { server, clock, .. } = settings;
@@ -196,10 +195,10 @@ mod tests {
         let key = SigningKey::default();
         let first = key.generation();
         for secret in ["a", "b"] {
-            key.record(&Credentials::new("LTAI-1", secret));
+            key.record(&Credentials::new("LTAI-1", secret).access_key_id);
             assert_eq!(key.generation(), first);
         }
-        key.record(&Credentials::new("LTAI-2", "b"));
+        key.record(&Credentials::new("LTAI-2", "b").access_key_id);
         assert_ne!(key.generation(), first);
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -53,7 +52,7 @@ impl Client {
 
     pub fn over(transport: Arc<dyn Transport>, settings: Settings) -> Self {
         // The minutes of the local clock are the windows of the rate limit.
-        let limiter = Arc::new(RateLimiter::new(settings.clock.local()));
+        let limiter = Arc::new(RateLimiter::new(Arc::clone(&settings.clock.local)));
         let caller = Caller::new(settings, transport);
         Self { caller, limiter }
     }
@@ -89,11 +88,6 @@ impl Client {
         self.caller.signing_key.generation()
     }
 
-    /// The cloud's time, or up to about a second earlier. Unknown before the first response.
-    pub fn server_time(&self) -> Option<Timestamp> {
-        self.caller.settings.clock.server_time()
-    }
-
     async fn call<T: DeserializeOwned>(
         &self,
         priority: Priority,
@@ -122,13 +116,15 @@ impl Client {
         let span = span::cloud_call(action);
         let attempt = self.caller.attempt(action, params);
         let outcome = attempt.instrument(span.clone()).await;
-        match &outcome {
-            Ok(_) => span::record_success(&span),
-            Err(error) => {
-                let code = error.code().unwrap_or_else(|| error.kind().as_str());
-                let is_throttled = error.kind() == Kind::Throttled;
-                span::record_failure(&span, code, error.request_id(), is_throttled);
-            }
+        let Err(error) = &outcome else {
+            span.record(span::CODE_FIELD, span::OK);
+            return outcome;
+        };
+        span.record(span::CODE_FIELD, error.code().unwrap_or(error.kind().as_str()));
+        span.record("otel.status_code", "ERROR");
+        span.record(span::REQUEST_ID_FIELD, error.request_id());
+        if error.kind() == Kind::Throttled {
+            span.record(span::THROTTLED_FIELD, true);
         }
         outcome
     }

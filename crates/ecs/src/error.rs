@@ -101,9 +101,11 @@ impl Error {
         self.0.source.as_deref().is_some_and(|cause| cause.is::<T>())
     }
 
-    /// Whether this attempt of the call, or an earlier one, may have taken effect.
+    /// Whether this attempt of the call, or an earlier one, may have taken effect, or may still. A used nonce may be
+    /// that of a copy of this request.
     pub fn may_have_taken_effect(&self) -> bool {
-        self.0.has_ambiguous_attempt || self.0.kind.is_ambiguous()
+        let ambiguous = [Kind::Ambiguous, Kind::OperationPending, Kind::NonceUsed, Kind::Deadline];
+        self.0.has_ambiguous_attempt || ambiguous.contains(&self.0.kind)
     }
 
     pub fn with_retry_after(mut self, retry_after: Option<Duration>) -> Self {

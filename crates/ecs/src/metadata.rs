@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::base::{Deadline, error_chain, lock};
+use crate::model::id::is_plain;
 
 /// The link-local address of the service on every instance.
 pub const DEFAULT_ENDPOINT: &str = "http://100.100.100.200";
@@ -48,13 +49,9 @@ struct Cache {
     token: Option<(SecretString, Instant)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Item {
-    InstanceId,
-    RegionId,
-    ZoneId,
-    InstanceType,
-}
+/// A path below `meta-data/`, which ends with the key in the identity document.
+#[derive(Debug, Clone, Copy)]
+pub struct Item(&'static str);
 
 #[derive(Debug, thiserror::Error)]
 pub enum MetadataError {
@@ -85,24 +82,13 @@ impl MetadataError {
             Self::Status { status, .. } => *status >= 500 || matches!(*status, 401 | 429),
         }
     }
-
-    /// Whether the item does not exist. A service without tokens has no item at all.
-    fn is_missing_item(&self) -> bool {
-        matches!(self, Self::Status { status, item, .. }
-            if *status == StatusCode::NOT_FOUND.as_u16() && item != TOKEN_PATH)
-    }
 }
 
 impl Item {
-    /// The path below `meta-data/`, which ends with the key in the identity document.
-    fn path(self) -> &'static str {
-        match self {
-            Self::InstanceId => "instance-id",
-            Self::RegionId => "region-id",
-            Self::ZoneId => "zone-id",
-            Self::InstanceType => "instance/instance-type",
-        }
-    }
+    pub const INSTANCE_ID: Self = Self("instance-id");
+    pub const REGION_ID: Self = Self("region-id");
+    pub const ZONE_ID: Self = Self("zone-id");
+    pub const INSTANCE_TYPE: Self = Self("instance/instance-type");
 }
 
 impl Metadata {
@@ -131,14 +117,13 @@ impl Metadata {
     /// The item, from the cache if possible: the first request reads the identity document with all items. Retries
     /// until the deadline: an instance that has just started may have no network yet, and many that start together
     /// exceed a rate limit.
-    pub async fn get(&self, item: Item, deadline: Deadline) -> Result<String, MetadataError> {
+    pub async fn get(&self, Item(path): Item, deadline: Deadline) -> Result<String, MetadataError> {
         if lock(&self.cache).items.is_none() {
             let identity = if_exists(self.fetch(IDENTITY_PATH, deadline).await)?;
             // A malformed document counts as empty.
             let identity = identity.and_then(|text| serde_json::from_str(&text).ok());
             lock(&self.cache).items = Some(identity.unwrap_or_default());
         }
-        let path = item.path();
         let key = path.trim_start_matches("instance/");
         let cached = lock(&self.cache).items.as_ref().and_then(|items| {
             let value = items.get(key)?.as_str()?;
@@ -166,8 +151,7 @@ impl Metadata {
 
     /// The JSON document with the role's credentials, which is secret; none if the instance does not have this role.
     pub async fn role_document(&self, role: &str) -> Result<Option<String>, MetadataError> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        if !role.chars().all(plain) {
+        if !is_plain(role) {
             // Not a valid name in RAM; it could change the path.
             return Ok(None);
         }
@@ -259,27 +243,26 @@ impl Metadata {
     }
 
     async fn read(&self, path: &str, response: reqwest::Response) -> Result<String, MetadataError> {
-        let status = response.status();
-        let wait = response.headers().get(RETRY_AFTER);
-        let seconds = wait.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let retry_after = seconds.map(Duration::from_secs);
-        if status.is_success() {
+        if response.status().is_success() {
             let text = response.text().await;
             return text.map_err(|source| self.unreachable(path, source));
         }
+        let wait = response.headers().get(RETRY_AFTER);
+        let seconds = wait.and_then(|value| value.to_str().ok()?.trim().parse().ok());
         Err(MetadataError::Status {
             base: self.base.clone(),
             item: path.to_owned(),
-            status: status.as_u16(),
-            retry_after,
+            status: response.status().as_u16(),
+            retry_after: seconds.map(Duration::from_secs),
         })
     }
 }
 
+/// The item; none if it does not exist. A service without tokens has no item at all.
 fn if_exists(outcome: Result<String, MetadataError>) -> Result<Option<String>, MetadataError> {
     match outcome {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.is_missing_item() => Ok(None),
+        Err(MetadataError::Status { status: 404, item, .. }) if item != TOKEN_PATH => Ok(None),
         Err(error) => Err(error),
     }
 }

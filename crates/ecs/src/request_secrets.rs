@@ -1,8 +1,6 @@
 //! Detects secrets of a request in responses: gateways quote the text that they signed, proxies the URL that they could
 //! not reach. Such a response would leak key, token or signature into errors, logs and events.
 
-use std::borrow::Cow;
-
 use percent_encoding::percent_decode;
 use secrecy::ExposeSecret;
 
@@ -49,18 +47,12 @@ impl RequestSecrets {
 
     /// Whether the text contains one of the values, plain or as encoded in a URL or in JSON.
     pub(super) fn occur_in(&self, text: &[u8]) -> bool {
-        let mut text = Cow::from(text);
-        for layer in 0..=MAX_ENCODINGS {
-            if layer > 0 {
-                text = Cow::from(percent_decode(&text).collect::<Vec<_>>());
-            }
-            let plain = String::from_utf8_lossy(&text);
-            let plain = without_escapes(&plain);
-            if self.values.iter().any(|value| plain.contains(value)) {
-                return true;
-            }
-        }
-        false
+        let decoded = |text: &Vec<u8>| Some(percent_decode(text).collect());
+        let mut layers = std::iter::successors(Some(text.to_vec()), decoded).take(MAX_ENCODINGS + 1);
+        layers.any(|text| {
+            let plain = without_escapes(&String::from_utf8_lossy(&text));
+            self.values.iter().any(|value| plain.contains(value))
+        })
     }
 
     /// The text, unless it contains one of the values.

@@ -14,12 +14,7 @@ use super::wire;
 use crate::base::span;
 
 /// A complete HTTP response. Does not implement Debug, because it may contain credentials.
-pub(super) struct Response {
-    pub(super) status: u16,
-    pub(super) retry_after: Option<Duration>,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
-}
+pub(super) struct Response(pub(super) http::Response<Bytes>);
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
@@ -29,29 +24,21 @@ struct ErrorBody {
     request_id: Option<String>,
 }
 
-impl From<http::Response<Bytes>> for Response {
-    fn from(response: http::Response<Bytes>) -> Self {
-        let (head, body) = response.into_parts();
-        Self {
-            status: head.status.as_u16(),
-            retry_after: retry_after(&head.headers),
-            headers: head.headers,
-            body,
-        }
-    }
-}
-
 impl Response {
+    fn status(&self) -> u16 {
+        self.0.status().as_u16()
+    }
+
     pub(super) fn is_success(&self) -> bool {
-        self.status == 200
+        self.status() == 200
     }
 
     /// Whether the cloud rejected the time of the request, which then had no effect.
     pub(super) fn rejects_time(&self) -> bool {
-        let Ok(body) = serde_json::from_slice::<ErrorBody>(&self.body) else {
+        let Ok(body) = serde_json::from_slice::<ErrorBody>(self.0.body()) else {
             return false;
         };
-        let condition = body.error("", self.status).condition();
+        let condition = body.error("", self.status()).condition();
         !self.is_success() && matches!(condition, Condition::ClockSkew | Condition::ClockFormat)
     }
 
@@ -64,11 +51,11 @@ impl Response {
         action: &'static str,
         secrets: &RequestSecrets,
     ) -> Result<T, Error> {
-        let unreadable = || Error::new(Kind::Ambiguous, action).with_status(self.status);
+        let unreadable = || Error::new(Kind::Ambiguous, action).with_status(self.status());
         if !self.is_success() {
             return Err(self.error(action, secrets));
         }
-        if secrets.occur_in(&self.body) {
+        if secrets.occur_in(self.0.body()) {
             let why = "the response repeats secrets of the request and is not parsed";
             return Err(unreadable().with_message(why));
         }
@@ -77,7 +64,7 @@ impl Response {
                 .with_message("the response cannot be parsed")
                 .with_source(error)
         };
-        let json = wire::parse(&self.body).map_err(malformed)?;
+        let json = wire::parse(self.0.body()).map_err(malformed)?;
         if let Some(id) = json.get("RequestId").and_then(Value::as_str) {
             span::record_request_id(id);
         }
@@ -87,15 +74,15 @@ impl Response {
     /// The error of an unsuccessful response. A proxy's page or an empty body leaves only the status; truncated JSON is
     /// a lost response, regardless of its status.
     pub(super) fn error(&self, action: &'static str, secrets: &RequestSecrets) -> Error {
-        let error = match serde_json::from_slice::<ErrorBody>(&self.body) {
-            Ok(body) => body.redact(secrets).error(action, self.status),
-            Err(error) if error.is_eof() && !self.body.is_empty() => Error::new(Kind::Ambiguous, action)
-                .with_status(self.status)
+        let error = match serde_json::from_slice::<ErrorBody>(self.0.body()) {
+            Ok(body) => body.redact(secrets).error(action, self.status()),
+            Err(error) if error.is_eof() && !self.0.body().is_empty() => Error::new(Kind::Ambiguous, action)
+                .with_status(self.status())
                 .with_message("the response is truncated")
                 .with_source(error),
-            Err(_) => ErrorBody::default().error(action, self.status),
+            Err(_) => ErrorBody::default().error(action, self.status()),
         };
-        error.with_retry_after(self.retry_after)
+        error.with_retry_after(retry_after(self.0.headers()))
     }
 }
 
@@ -163,6 +150,11 @@ mod tests {
         assert_eq!(retry_after(&headers), Some(MAX_RETRY_AFTER));
     }
 
+    fn response(status: u16, body: &str) -> Response {
+        let response = http::Response::builder().status(status);
+        Response(response.body(Bytes::from(body.to_owned())).unwrap())
+    }
+
     fn secrets() -> RequestSecrets {
         let signed = SignedRequest {
             query: String::new(),
@@ -195,12 +187,7 @@ mod tests {
             ("<html>no such page</html>", Kind::Invalid),
             ("", Kind::Invalid),
         ] {
-            let response = Response {
-                headers: HeaderMap::new(),
-                status: 404,
-                retry_after: None,
-                body: Bytes::from(body),
-            };
+            let response = response(404, body);
             let error = response.error("DeleteDisk", &secrets());
             assert_eq!((error.kind(), error.status()), (kind, Some(404)), "{body}");
         }
@@ -214,12 +201,7 @@ mod tests {
             ("IllegalTimestamp", true),
             ("InvalidDiskId.NotFound", false),
         ] {
-            let response = Response {
-                headers: HeaderMap::new(),
-                status: 400,
-                retry_after: None,
-                body: Bytes::from(format!(r#"{{"Code":"{code}"}}"#)),
-            };
+            let response = response(400, &format!(r#"{{"Code":"{code}"}}"#));
             assert_eq!(response.rejects_time(), expected, "{code}");
         }
     }

@@ -3,7 +3,6 @@
 use std::str::FromStr;
 
 use http::{Request, Uri};
-use tokio_util::bytes::Bytes;
 use url::Url;
 
 use super::error::{Condition, Error};
@@ -45,12 +44,10 @@ impl FromStr for Server {
         let is_http = matches!(url.scheme(), "http" | "https");
         // User information would never be sent, but shown in reports.
         let has_user = !url.username().is_empty() || url.password().is_some();
-        let name = url.host_str().filter(|_| is_http && !has_user);
-        let name = name.ok_or_else(invalid)?;
-        let host = match url.port() {
-            Some(port) => format!("{name}:{port}"),
-            None => name.to_owned(),
-        };
+        if !is_http || has_user {
+            return Err(invalid());
+        }
+        let host = url.authority().to_owned();
         url.set_path("/");
         // A URL can have characters in its host that no request can have.
         url.as_str().parse::<Uri>().map_err(|_| invalid())?;
@@ -82,8 +79,7 @@ impl Server {
         let request = request.body(body);
         let request = request.map_err(|error| self.lost(action, Lost::not_sent(error)))?;
         let response = transport.send(request, deadline).await;
-        let response: http::Response<Bytes> = response.map_err(|lost| self.lost(action, lost))?;
-        Ok(response.into())
+        response.map(Response).map_err(|lost| self.lost(action, lost))
     }
 
     /// The error of a lost response. It contains only the host, because the URL contains key id and signature.

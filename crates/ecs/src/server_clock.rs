@@ -26,7 +26,8 @@ const MIN_DIFFERENCE: SignedDuration = SignedDuration::from_secs(60);
 /// Clones share the time.
 #[derive(Debug, Clone)]
 pub struct ServerClock {
-    local: Arc<dyn Clock>,
+    /// The clock of this machine.
+    pub(super) local: Arc<dyn Clock>,
     state: Arc<Mutex<State>>,
 }
 
@@ -51,19 +52,15 @@ impl ServerClock {
         Self { local, state }
     }
 
-    /// The clock of this machine.
-    pub(super) fn local(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.local)
-    }
-
     /// How far the local clock is ahead; none before a response with a `Date`.
     #[must_use]
     pub fn local_ahead(&self) -> Option<SignedDuration> {
         lock(&self.state).local_ahead
     }
 
-    /// The time of the last `Date`, which has whole seconds and is older than its response, plus the time since then.
-    pub(super) fn server_time(&self) -> Option<Timestamp> {
+    /// The cloud's time, or up to about a second earlier: that of the last `Date`, which has whole seconds and is older
+    /// than its response, plus the time since then. None before the first response.
+    pub fn server_time(&self) -> Option<Timestamp> {
         let ahead = self.local_ahead()?;
         self.local.now().checked_sub(ahead).ok()
     }
@@ -89,9 +86,9 @@ impl ServerClock {
             let time = self.now();
             let (signed, secrets) = sign(time);
             let response = send(signed).await?;
-            self.record(&response.headers);
+            self.record(response.0.headers());
             // A rejection of the second request corrects the clock for the next call.
-            let is_corrected = response.rejects_time() && self.correct(time, &response.headers);
+            let is_corrected = response.rejects_time() && self.correct(time, response.0.headers());
             if !is_corrected || is_repeated {
                 return Ok((time, secrets, response));
             }

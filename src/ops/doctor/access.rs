@@ -64,7 +64,7 @@ fn no_credentials(reason: String, failure: Failure) -> [Check; 2] {
 /// The region, and the check of the metadata service.
 async fn region(given: Option<RegionId>, metadata: &Metadata) -> (Option<RegionId>, Check) {
     let name = "cloud/metadata";
-    let read = metadata.get(Item::RegionId, Deadline::after(TIMEOUT)).await;
+    let read = metadata.get(Item::REGION_ID, Deadline::after(TIMEOUT)).await;
     match (read, given) {
         (Ok(own), Some(given)) if own != given.as_str() => {
             let text = format!("this instance is in region {own}, and --region is {given}");

@@ -21,7 +21,9 @@ fn make_call(method: &str, disk: &str, code: &str) {
     let phase = tracing::info_span!(target: span::TARGET, "phase", phase = "poll");
     drop(phase.entered());
     let attempt = span::cloud_call("AttachDisk");
-    span::record_failure(&attempt, code, Some(&format!("R-{disk}")), code == "Throttling");
+    attempt.record(span::CODE_FIELD, code);
+    attempt.record(span::REQUEST_ID_FIELD, format!("R-{disk}"));
+    attempt.record(span::THROTTLED_FIELD, code == "Throttling");
     drop(attempt);
     rpc.record(rpc::CODE_FIELD, "Unavailable");
 }

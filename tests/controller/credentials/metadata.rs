@@ -47,11 +47,11 @@ async fn all_items_cost_one_token_and_one_request() {
     let requests = Mock::given(method("GET")).and(with_token);
     requests.respond_with(document).mount(&server).await;
     for (item, value) in [
-        (Item::InstanceId, "i-1"),
-        (Item::RegionId, "r-1"),
-        (Item::ZoneId, "z-1"),
-        (Item::InstanceType, "t-1"),
-        (Item::InstanceId, "i-1"),
+        (Item::INSTANCE_ID, "i-1"),
+        (Item::REGION_ID, "r-1"),
+        (Item::ZONE_ID, "z-1"),
+        (Item::INSTANCE_TYPE, "t-1"),
+        (Item::INSTANCE_ID, "i-1"),
     ] {
         assert_eq!(metadata.get(item, at_once()).await.unwrap(), value);
     }
@@ -71,7 +71,7 @@ async fn an_expired_token_is_replaced_and_retry_after_is_respected() {
     }
     let document = ResponseTemplate::new(200).set_body_json(identity());
     Mock::given(method("GET")).respond_with(document).mount(&server).await;
-    assert_eq!(metadata.get(Item::ZoneId, at_once()).await.unwrap(), "z-1");
+    assert_eq!(metadata.get(Item::ZONE_ID, at_once()).await.unwrap(), "z-1");
     assert_eq!((count(&server, "PUT").await, count(&server, "GET").await), (2, 3));
 }
 
@@ -85,10 +85,10 @@ async fn requests_are_retried_until_the_deadline() {
     let document = ResponseTemplate::new(200).set_body_json(identity());
     Mock::given(method("GET")).respond_with(document).mount(&server).await;
     let deadline = Deadline::after(Duration::from_secs(60));
-    let region = metadata.get(Item::RegionId, deadline).await;
+    let region = metadata.get(Item::REGION_ID, deadline).await;
     assert_eq!(region.unwrap(), "r-1");
     let refused = Deadline::after(Duration::ZERO);
     let (gone, metadata) = service().await;
     drop(gone);
-    assert!(metadata.get(Item::RegionId, refused).await.is_err());
+    assert!(metadata.get(Item::REGION_ID, refused).await.is_err());
 }

@@ -54,10 +54,6 @@ pub fn cloud_call(action: &'static str) -> Span {
 /// The code of an attempt that succeeded. A span that ends without a code is of an attempt that was cancelled.
 pub const OK: &str = "OK";
 
-pub fn record_success(span: &Span) {
-    span.record(CODE_FIELD, OK);
-}
-
 /// The span of a poll for this number of resources.
 #[must_use]
 pub fn poll_batch(action: &'static str, size: usize) -> Span {
@@ -67,16 +63,4 @@ pub fn poll_batch(action: &'static str, size: usize) -> Span {
 /// Records the RequestId of the response in the span of the attempt, which is the current one.
 pub fn record_request_id(id: &str) {
     Span::current().record(REQUEST_ID_FIELD, display(id));
-}
-
-/// Records the failure of an attempt in its span.
-pub fn record_failure(span: &Span, code: &str, request_id: Option<&str>, is_throttled: bool) {
-    span.record(CODE_FIELD, display(code));
-    span.record("otel.status_code", "ERROR");
-    if let Some(id) = request_id {
-        span.record(REQUEST_ID_FIELD, display(id));
-    }
-    if is_throttled {
-        span.record(THROTTLED_FIELD, true);
-    }
 }

@@ -55,14 +55,3 @@ kinds! {
     Deadline = "DeadlineExceeded",
     Credentials = "NoCredentials",
 }
-
-impl Kind {
-    /// Whether a call with this error may have taken effect, or may still. A used nonce may be that
-    /// of a copy of this request.
-    pub(crate) fn is_ambiguous(self) -> bool {
-        matches!(
-            self,
-            Self::Ambiguous | Self::OperationPending | Self::NonceUsed | Self::Deadline
-        )
-    }
-}

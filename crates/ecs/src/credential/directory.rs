@@ -55,8 +55,7 @@ impl CredentialProvider for Directory {
                 (secret, read(&version, secret).await?),
                 (TOKEN, read(&version, TOKEN).await?),
             ];
-            let found = from_parts(&place, &parts)?;
-            if let Some(found) = found {
+            if let Some(found) = from_parts(&place, &parts)? {
                 // Files in the directory itself may change at any time.
                 *cached() = (version != self.path).then(|| (version, found.clone()));
                 return Ok(found);

@@ -23,9 +23,7 @@ pub(super) const CONFIGURATION_ADVICE: &str = "set ACCESS_KEY_ID and ACCESS_KEY_
 
 /// The variables at the start of the process.
 #[derive(Debug)]
-pub struct Environment {
-    variables: HashMap<&'static str, SecretString>,
-}
+pub struct Environment(HashMap<&'static str, SecretString>);
 
 impl Environment {
     /// Reads the variables with the given lookup. A blank variable counts as unset.
@@ -34,19 +32,17 @@ impl Environment {
             let value = lookup(name).filter(|value| !value.trim().is_empty())?;
             Some((name, SecretString::from(value)))
         });
-        Self {
-            variables: variables.collect(),
-        }
+        Self(variables.collect())
     }
 
     /// Whether any variable of an access key is set.
     pub fn is_set(&self) -> bool {
         let mut keys = NAMES.iter().flat_map(|[id, secret, _]| [id, secret]);
-        keys.any(|name| self.get(name).is_some())
+        keys.any(|name| self.0.contains_key(name))
     }
 
     fn get(&self, name: &str) -> Option<Vec<u8>> {
-        self.variables.get(name).map(|value| value.expose_secret().into())
+        self.0.get(name).map(|value| value.expose_secret().into())
     }
 }
 
@@ -55,14 +51,10 @@ impl CredentialProvider for Environment {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         for [id, secret, own_token] in NAMES {
             // The vendor SDKs' token is also accepted with the project's names, for compatibility.
-            let tokens = [own_token].into_iter().chain(NAMES.map(|[.., token]| token));
-            let token = tokens
-                .into_iter()
-                .find(|name| self.get(name).is_some())
-                .unwrap_or(own_token);
+            let mut tokens = [own_token].into_iter().chain(NAMES.map(|[.., token]| token));
+            let token = tokens.find(|name| self.0.contains_key(name)).unwrap_or(own_token);
             let parts = [id, secret, token].map(|name| (name, self.get(name)));
-            let found = from_parts("the environment", &parts)?;
-            if let Some(found) = found {
+            if let Some(found) = from_parts("the environment", &parts)? {
                 return Ok(found);
             }
         }

@@ -49,7 +49,7 @@ pub enum CredentialError {
     #[error("the credentials of {from} expired at {at}: check the clock of this machine")]
     Expired { from: String, at: jiff::Timestamp },
     #[error("cannot get role credentials of the instance")]
-    Metadata(#[source] MetadataError),
+    Metadata(#[from] MetadataError),
     #[error("no credentials within {0:?}")]
     TimedOut(Duration),
     /// The base credentials are not available, or may not assume the role.

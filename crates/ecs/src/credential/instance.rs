@@ -16,10 +16,9 @@ use serde_json::Value;
 pub struct InstanceRole {
     metadata: Metadata,
     role: Option<String>,
-    /// Whether this is the default because nothing else is configured: until it returns
-    /// credentials, an error lists the configuration options.
-    is_default: bool,
-    has_succeeded: AtomicBool,
+    /// Whether this is the default because nothing else is configured, and it has not returned credentials: then an
+    /// error lists the configuration options.
+    is_unproven_default: AtomicBool,
 }
 
 impl InstanceRole {
@@ -28,8 +27,7 @@ impl InstanceRole {
         Self {
             metadata,
             role,
-            is_default,
-            has_succeeded: AtomicBool::new(false),
+            is_unproven_default: AtomicBool::new(is_default),
         }
     }
 
@@ -38,13 +36,11 @@ impl InstanceRole {
         let role = match &self.role {
             Some(role) => role.clone(),
             None => {
-                let listed = self.metadata.role_name().await;
-                let listed = listed.map_err(CredentialError::Metadata)?;
+                let listed = self.metadata.role_name().await?;
                 listed.ok_or_else(|| NotConfigured("the instance has no RAM role".to_owned()))?
             }
         };
-        let document = self.metadata.role_document(&role).await;
-        let document = document.map_err(CredentialError::Metadata)?;
+        let document = self.metadata.role_document(&role).await?;
         let document = document.ok_or_else(|| NotConfigured(format!("the instance has no RAM role {role:?}")))?;
         let origin = format!("the instance role {role}");
         let invalid = |why| CredentialError::InvalidResponse {
@@ -67,10 +63,10 @@ impl CredentialProvider for InstanceRole {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         match self.fetch().await {
             Ok(credentials) => {
-                self.has_succeeded.store(true, Ordering::Relaxed);
+                self.is_unproven_default.store(false, Ordering::Relaxed);
                 Ok(credentials)
             }
-            Err(error) if self.is_default && !self.has_succeeded.load(Ordering::Relaxed) => {
+            Err(error) if self.is_unproven_default.load(Ordering::Relaxed) => {
                 let why = match &error {
                     CredentialError::NotConfigured(why) => why.clone(),
                     _ => error_chain(&error),

@@ -34,11 +34,10 @@ pub(super) fn parse(
     })?;
     let is_padding = |c: char| c.is_whitespace() || c == '\u{feff}';
     let key = text.trim_matches(is_padding);
-    if let Some(index) = key.find(|c: char| !c.is_ascii_alphanumeric() && !punctuation.contains(c)) {
-        let before = &text[..text.len() - text.trim_start_matches(is_padding).len() + index];
-        let code = key[index..].chars().next().map_or(0, u32::from);
-        let position = before.chars().count() + 1;
-        return Err(invalid(format!("U+{code:04X} at position {position}")));
+    let padding = text.chars().take_while(|c| is_padding(*c)).count();
+    let mut chars = key.chars().zip(padding + 1..);
+    if let Some((char, position)) = chars.find(|(c, _)| !c.is_ascii_alphanumeric() && !punctuation.contains(*c)) {
+        return Err(invalid(format!("U+{:04X} at position {position}", u32::from(char))));
     }
     Ok((!key.is_empty()).then(|| key.to_owned()))
 }

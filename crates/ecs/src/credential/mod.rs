@@ -67,11 +67,6 @@ impl Credentials {
         self
     }
 
-    /// Whether both have the same `AccessKeyId`.
-    pub fn has_id_of(&self, other: &Self) -> bool {
-        self.access_key_id.expose_secret() == other.access_key_id.expose_secret()
-    }
-
     /// Whether key, secret and token are equal. Not in constant time: both sides are the client's own.
     pub fn is_same_as(&self, other: &Self) -> bool {
         let parts = |key: &Self| {

@@ -18,30 +18,27 @@ pub struct OidcRole {
     provider_arn: String,
     token_file: PathBuf,
     session: RoleSession,
-    origin: String,
 }
 
 impl OidcRole {
     /// The role that the token in the file may assume through this identity provider.
     pub fn new(sts: Arc<Sts>, provider_arn: String, token_file: PathBuf, session: RoleSession) -> Self {
-        let origin = format!("the OIDC role {}", session.role_arn);
         Self {
             sts,
             provider_arn,
             token_file,
             session,
-            origin,
         }
     }
 
     /// Reads the current token: it is replaced before it expires.
     async fn token(&self) -> Result<SecretString, CredentialError> {
-        let path = self.token_file.clone();
+        let path = &self.token_file;
         let invalid = |why| CredentialError::InvalidToken {
             path: path.clone(),
             why,
         };
-        let bytes = tokio::fs::read(&path).await;
+        let bytes = tokio::fs::read(path).await;
         let bytes = bytes.map_err(|source| CredentialError::Unreadable {
             path: path.clone(),
             source,
@@ -61,10 +58,10 @@ impl OidcRole {
 #[async_trait]
 impl CredentialProvider for OidcRole {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
-        let token = self.token().await?;
-        self.sts
-            .assume_with_token(&self.provider_arn, &token, &self.session, &self.origin)
-            .await
+        let (token, session) = (self.token().await?, &self.session);
+        let origin = format!("the OIDC role {}", session.role_arn);
+        let assumed = self.sts.assume_with_token(&self.provider_arn, &token, session, &origin);
+        assumed.await
     }
 }
 

@@ -12,7 +12,6 @@ use crate::ServerClock;
 use crate::base::Deadline;
 use crate::http_transport::HttpTransport;
 use crate::request_secrets::RequestSecrets;
-use crate::response::Response;
 use crate::server::{BuildError, Server};
 use crate::sign::{Scheme, SignedRequest, UnsignedRequest, canonical, format_timestamp};
 use crate::wire::params::{params, with};
@@ -155,31 +154,21 @@ impl Sts {
         };
         let exchange = self.clock.exchange(sign, send).await;
         let (time, secrets, response) = exchange.map_err(CredentialError::Sts)?;
-        let issued = self.issued(action, &response, &secrets, origin)?;
-        // An unsigned request is not rejected for its time, but new credentials have not expired.
-        if issued.expires.is_some_and(|at| at <= time) {
-            self.clock.correct(time, &response.headers);
-        }
-        Ok(issued)
-    }
-
-    fn issued(
-        &self,
-        action: &'static str,
-        response: &Response,
-        secrets: &RequestSecrets,
-        origin: &str,
-    ) -> Result<Credentials, CredentialError> {
         if !response.is_success() {
-            return Err(CredentialError::Sts(response.error(action, secrets)));
+            return Err(CredentialError::Sts(response.error(action, &secrets)));
         }
         // The parse error may contain a part of a secret.
-        let issued = serde_json::from_slice::<AssumeRoleResponse>(&response.body);
+        let issued = serde_json::from_slice::<AssumeRoleResponse>(response.0.body());
         let issued = issued.map_err(|_| CredentialError::InvalidResponse {
             from: format!("{action} at {}", self.server.host),
             why: "it cannot be parsed",
         })?;
-        issued.credentials.into_credentials(origin)
+        let issued = issued.credentials.into_credentials(origin)?;
+        // An unsigned request is not rejected for its time, but new credentials have not expired.
+        if issued.expires.is_some_and(|at| at <= time) {
+            self.clock.correct(time, response.0.headers());
+        }
+        Ok(issued)
     }
 }
 

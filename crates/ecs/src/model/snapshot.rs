@@ -74,9 +74,7 @@ impl Row for Snapshot {
 
 /// The group in the name and description that the cloud gives to its snapshots: `Created_from_ssg-…`.
 fn group_in(text: &str) -> Option<SnapshotGroupId> {
-    let id = text.strip_prefix("Created_from_")?;
-    let body = id.strip_prefix("ssg-")?;
-    let end = body.find(|c: char| !c.is_ascii_alphanumeric());
-    let end = end.map_or(id.len(), |end| end + "ssg-".len());
-    id.get(..end)?.parse().ok()
+    let text = text.strip_prefix("Created_from_")?;
+    let id = text.split(|c: char| c != '-' && !c.is_ascii_alphanumeric()).next()?;
+    id.parse().ok()
 }
