@@ -11,8 +11,7 @@ pub use log_once::LogOnce;
 pub use phase::{InPhase, Phase};
 // The client counts the same time and finishes its work in the same tasks.
 pub use ecs::base::{
-    Clock, Deadline, Elapsed, SystemClock, Tasks, TokioClock, clock, deadline, error_chain, lock, task,
-    without_user_info,
+    Clock, Deadline, Elapsed, SystemClock, Tasks, clock, deadline, error_chain, lock, task, without_user_info,
 };
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
-//! An injectable wall clock, for request signatures and the simulator. Durations are measured with tokio's clock.
+//! An injectable wall clock, for request signatures. Durations are measured with tokio's clock.
 
 use std::fmt::Debug;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::time::Instant;
 
 pub trait Clock: Debug + Send + Sync {
     fn now(&self) -> Timestamp;
@@ -19,32 +18,6 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that starts at a given time and advances with tokio's clock, which tests can pause and advance.
-#[derive(Debug, Clone, Copy)]
-pub struct TokioClock {
-    epoch: Timestamp,
-    start: Instant,
-}
-
-impl TokioClock {
-    /// A clock whose current time is `epoch`.
-    #[must_use]
-    pub fn starting_at(epoch: Timestamp) -> Self {
-        Self {
-            epoch,
-            start: Instant::now(),
-        }
-    }
-}
-
-impl Clock for TokioClock {
-    fn now(&self) -> Timestamp {
-        self.epoch
-            .saturating_add(self.start.elapsed())
-            .unwrap_or(Timestamp::MAX)
-    }
-}
-
 /// The difference of the local clock from that of the cloud, for people.
 #[must_use]
 pub fn describe_difference(local_ahead: SignedDuration) -> String {
@@ -57,16 +30,10 @@ pub fn describe_difference(local_ahead: SignedDuration) -> String {
     format!("the clock of this machine is {seconds} s {side} that of the cloud")
 }
 
+/// The clock of the fake cloud, which tests can pause and advance.
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_tokio_clock_advances_with_the_paused_clock() {
-        let clock = TokioClock::starting_at(Timestamp::UNIX_EPOCH);
-        tokio::time::advance(Duration::from_secs(90_000)).await;
-        assert_eq!(clock.now().as_second(), 90_000);
+impl Clock for fake_ecs::TokioClock {
+    fn now(&self) -> Timestamp {
+        fake_ecs::Clock::now(self)
     }
 }

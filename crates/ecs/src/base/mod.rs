@@ -10,7 +10,7 @@ pub mod span;
 pub mod task;
 mod user_info;
 
-pub use clock::{Clock, SystemClock, TokioClock};
+pub use clock::{Clock, SystemClock};
 pub use deadline::{Deadline, Elapsed};
 pub use error_chain::error_chain;
 pub use mutex::lock;

@@ -17,11 +17,7 @@ impl Tasks {
     ///
     /// # Panics
     /// If the future panics, the panic is resumed in the caller.
-    pub async fn run<F>(&self, future: F) -> F::Output
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
+    pub async fn run<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> T {
         match self.tracker.spawn(future.in_current_span()).await {
             Ok(output) => output,
             Err(error) => match error.try_into_panic() {
@@ -33,27 +29,18 @@ impl Tasks {
     }
 
     /// Starts the future in the current span and returns immediately.
-    pub fn spawn<F>(&self, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
+    pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         self.tracker.spawn(future.in_current_span());
     }
 
     /// Starts work that several calls share, outside of the current span.
-    pub fn spawn_detached<F>(&self, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
+    pub fn spawn_detached(&self, future: impl Future<Output = ()> + Send + 'static) {
         self.tracker.spawn(future);
     }
 
     /// Starts a future without side effects, such as a listing; shutdown does not wait for it.
     #[expect(clippy::disallowed_methods, reason = "the span is kept, and shutdown must not wait")]
-    pub fn spawn_background<F>(&self, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
+    pub fn spawn_background(&self, future: impl Future<Output = ()> + Send + 'static) {
         tokio::spawn(future.in_current_span());
     }
 

@@ -1,10 +1,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use fake_ecs::TokioClock;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::base::TokioClock;
 
 mod configured;
 
