@@ -3,7 +3,7 @@
 use clap::Args;
 use ecs::Trust;
 use ecs::endpoint::Network;
-use ecs::rate_limit::{ConfiguredLimit, ConfiguredLimits};
+use ecs::rate_limit::ConfiguredLimits;
 use ecs::sign::Scheme;
 
 use super::endpoint::Url;
@@ -33,7 +33,7 @@ pub struct CloudArgs {
     /// quota that other programs of the account share. Default: only the quotas that throttling errors show.
     #[arg(long, env = "DISKPLUGIN_RATE_LIMITS", value_name = "ACTION=RATE", value_delimiter = ',',
           value_parser = rate_limits::rate_limit)]
-    pub rate_limits: Vec<ConfiguredLimit>,
+    pub rate_limits: Vec<(&'static str, f64)>,
 
     #[command(flatten)]
     pub credentials: CredentialArgs,
@@ -46,9 +46,8 @@ impl CloudArgs {
     /// An action has two limits.
     pub fn limits(&self) -> Result<ConfiguredLimits, InvalidSettings> {
         let mut by_action = ConfiguredLimits::new();
-        for limit in &self.rate_limits {
-            let action = limit.action;
-            if by_action.insert(action, limit.calls_per_second).is_some() {
+        for (action, rate) in &self.rate_limits {
+            if by_action.insert(action, *rate).is_some() {
                 let problem = format!("--rate-limits has several limits of {action}; allowed: one of each action");
                 return Err(InvalidSettings::one(problem));
             }

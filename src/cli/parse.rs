@@ -25,7 +25,7 @@ pub(crate) fn directory(text: &str) -> Result<PathBuf, String> {
 
 pub(crate) fn category(text: &str) -> Result<Category, String> {
     let name = text.trim().to_ascii_lowercase();
-    let mut known = Category::KNOWN.into_iter();
+    let mut known = Category::KNOWN.iter().cloned();
     known.find(|category| category.as_str() == name).ok_or_else(|| {
         let names: Vec<_> = Category::KNOWN.iter().map(Category::as_str).collect();
         format!("allowed: {}", names.join(", "))

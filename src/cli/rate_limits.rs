@@ -3,27 +3,26 @@
 use std::ops::RangeInclusive;
 
 use ecs::client::ACTIONS;
-use ecs::rate_limit::{ACCOUNT, ConfiguredLimit};
+use ecs::rate_limit::ACCOUNT;
 
 /// Calls per second.
 const ALLOWED: RangeInclusive<f64> = 0.01..=1000.0;
 
-pub(super) fn rate_limit(text: &str) -> Result<ConfiguredLimit, String> {
+/// The action, or [`ACCOUNT`], and its limit.
+pub(super) fn rate_limit(text: &str) -> Result<(&'static str, f64), String> {
     let syntax = || "allowed: ACTION=CALLS_PER_SECOND, such as DescribeDisks=5".to_owned();
     let (name, rate) = text.split_once('=').ok_or_else(syntax)?;
     let mut actions = ACTIONS.iter().chain([&ACCOUNT]);
-    let action = actions.find(|action| **action == name.trim());
-    let rate = rate.trim().parse().ok();
-    Ok(ConfiguredLimit {
-        action: action.ok_or_else(|| {
-            let allowed = ACTIONS.join(", ");
-            format!("{name:?} is not an action of the driver; allowed: {ACCOUNT}, {allowed}")
-        })?,
-        calls_per_second: rate.filter(|rate| ALLOWED.contains(rate)).ok_or_else(|| {
-            let (least, most) = (ALLOWED.start(), ALLOWED.end());
-            format!("allowed: {least} to {most} calls per second")
-        })?,
-    })
+    let action = actions.find(|action| **action == name.trim()).ok_or_else(|| {
+        let allowed = ACTIONS.join(", ");
+        format!("{name:?} is not an action of the driver; allowed: {ACCOUNT}, {allowed}")
+    })?;
+    let rate = rate.trim().parse().ok().filter(|rate| ALLOWED.contains(rate));
+    let rate = rate.ok_or_else(|| {
+        let (least, most) = (ALLOWED.start(), ALLOWED.end());
+        format!("allowed: {least} to {most} calls per second")
+    })?;
+    Ok((action, rate))
 }
 
 #[cfg(test)]
@@ -32,9 +31,8 @@ mod tests {
 
     #[test]
     fn a_limit_names_an_action_and_a_positive_rate() {
-        let limit = rate_limit("DescribeDisks=2.5").unwrap();
-        assert_eq!((limit.action, limit.calls_per_second), ("DescribeDisks", 2.5));
-        assert_eq!(rate_limit("account=10").unwrap().action, ACCOUNT);
+        assert_eq!(rate_limit("DescribeDisks=2.5").unwrap(), ("DescribeDisks", 2.5));
+        assert_eq!(rate_limit("account=10").unwrap(), (ACCOUNT, 10.0));
         for text in ["", "DescribeDisks", "5"] {
             let error = rate_limit(text).unwrap_err();
             assert!(error.contains("ACTION=CALLS_PER_SECOND"), "{text}: {error}");

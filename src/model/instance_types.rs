@@ -165,7 +165,7 @@ fn attach_limits(field: &str, value: &Value, skipped: &mut Vec<String>) -> Resul
 }
 
 fn known(name: &Value) -> Option<Category> {
-    let mut known = Category::KNOWN.into_iter();
+    let mut known = Category::KNOWN.iter().cloned();
     known.find(|category| name.as_str() == Some(category.as_str()))
 }
 

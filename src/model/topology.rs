@@ -31,7 +31,7 @@ mod tests {
     #[test]
     fn each_category_has_its_own_key() {
         for category in Category::KNOWN {
-            assert_eq!(category_of(&category_key(&category)), Some(category));
+            assert_eq!(category_of(&category_key(category)).as_ref(), Some(category));
         }
         assert_eq!(category_of(ZONE_KEY), None);
     }

@@ -43,7 +43,7 @@ pub fn read_change(parameters: &Map) -> Result<Change> {
 fn category(field: &str, value: &str) -> Result<Category> {
     let Ok(category): Result<Category, _> = value.to_ascii_lowercase().parse();
     if !Category::KNOWN.contains(&category) {
-        let allowed = format!("one of {}", names(&Category::KNOWN));
+        let allowed = format!("one of {}", names(Category::KNOWN));
         return Err(Error::value(field, value, allowed));
     }
     Ok(category)

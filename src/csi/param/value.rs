@@ -129,7 +129,7 @@ pub(super) fn categories(field: &str, value: &str) -> Result<Vec<Category>> {
         if !Category::KNOWN.contains(category) {
             let allowed = format!(
                 "available, or a comma-separated list of {}{}",
-                names(&Category::KNOWN),
+                names(Category::KNOWN),
                 unsupported_reason(category)
             );
             return Err(Error::value(field, value, allowed));

@@ -83,7 +83,7 @@ impl InstanceTypeCatalog {
             Ok(zones) => {
                 let listed = zones.into_iter().flat_map(|zone| zone.categories);
                 let listed: Vec<_> = listed.map(|stock| stock.category).collect();
-                let known = Category::KNOWN.into_iter();
+                let known = Category::KNOWN.iter().cloned();
                 known.filter(|category| listed.contains(category)).collect()
             }
             Err(error) => {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::{AllowedZone, NewDisk};
-use crate::model::{Category, Disk, DiskId, PerformanceLevel, SnapshotId, ZoneId, tag};
+use crate::model::{Disk, DiskId, PerformanceLevel, SnapshotId, ZoneId, tag};
 
 pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
     let mut differences = Vec::new();
@@ -14,14 +14,14 @@ pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
     };
     let (size, category) = (disk.size, &disk.category);
     check("size", &size, &new.size, new.size.admits(size));
-    let wanted = or(&new.categories, Category::as_str);
+    let wanted = or(&new.categories);
     check("type", category, &wanted, new.categories.contains(category));
     if category.has_levels() {
         // The cloud fills in PL1.
-        let default = PerformanceLevel::Pl1.as_str();
-        let level = disk.performance_level.as_deref().unwrap_or(default);
-        let wanted = or(&new.levels, |level| level.as_str());
-        let wanted = if wanted.is_empty() { default } else { &wanted };
+        let default = PerformanceLevel::Pl1.to_string();
+        let level = disk.performance_level.as_ref().unwrap_or(&default);
+        let wanted = or(&new.levels);
+        let wanted = if wanted.is_empty() { &default } else { &wanted };
         let fits = wanted.split(" or ").any(|wanted| wanted == level);
         check("performance level", &level, &wanted, fits);
     }
@@ -66,8 +66,9 @@ pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
     (!differences.is_empty()).then(|| differences.join("; "))
 }
 
-fn or<T>(items: &[T], text: impl Fn(&T) -> &str) -> String {
-    items.iter().map(text).collect::<Vec<_>>().join(" or ")
+fn or(items: impl IntoIterator<Item = impl Display>) -> String {
+    let items: Vec<_> = items.into_iter().map(|item| item.to_string()).collect();
+    items.join(" or ")
 }
 
 /// The difference in zone, or in the categories that its nodes support. A regional disk can be used in every zone.
@@ -78,7 +79,7 @@ fn zone_difference(disk: &Disk, new: &NewDisk) -> Option<String> {
     let zone = disk.zone.as_ref().map(ZoneId::as_str);
     if here.peek().is_none() {
         let zone = zone.unwrap_or("none");
-        let wanted = or(&new.zones, |place| place.zone.as_str());
+        let wanted = or(new.zones.iter().map(|place| &place.zone));
         return (!is_regional).then(|| format!("zone is {zone}, wanted {wanted}"));
     }
     let is_admitted = here.any(|place| place.supports(&disk.category));

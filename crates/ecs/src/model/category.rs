@@ -6,6 +6,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use serde::Serialize;
+
 use super::size::Gib;
 use super::word::words;
 
@@ -25,10 +27,10 @@ pub fn auto_baseline_iops(size: Gib) -> u32 {
 words! {
     /// The kind of disk, `DiskCategory` in the API.
     Category or Other:
-    /// Basic, not available for new instance types.
-    Cloud = "cloud",
     CloudEfficiency = "cloud_efficiency",
     CloudSsd = "cloud_ssd",
+    /// Basic, not available for new instance types.
+    Cloud = "cloud",
     /// The one that has performance levels.
     CloudEssd = "cloud_essd",
     /// ESSD AutoPL.
@@ -47,7 +49,8 @@ words! {
 }
 
 impl Category {
-    /// The categories of `type: available`, in the order in which they are tried.
+    /// The categories of `type: available`, in the order in which they are tried. The others must be named by a class:
+    /// regional disks, ephemeral ones, which lose their data with the instance, and those of the finance cloud.
     pub const CREATABLE: [Self; 6] = [
         Self::CloudEfficiency,
         Self::CloudSsd,
@@ -55,22 +58,6 @@ impl Category {
         Self::CloudEssd,
         Self::CloudAuto,
         Self::CloudEssdEntry,
-    ];
-
-    /// All known categories that can be created. Those that are not in [`Self::CREATABLE`] must be named by a class:
-    /// regional disks, ephemeral ones, which lose their data with the instance, and those of the finance cloud.
-    pub const KNOWN: [Self; 11] = [
-        Self::CloudEfficiency,
-        Self::CloudSsd,
-        Self::Cloud,
-        Self::CloudEssd,
-        Self::CloudAuto,
-        Self::CloudEssdEntry,
-        Self::CloudRegionalDiskAuto,
-        Self::EphemeralStandard,
-        Self::EphemeralPremium,
-        Self::CloudEssdXc0,
-        Self::CloudEssdXc1,
     ];
 
     /// The categories that `ModifyDiskSpec` changes into one another.
@@ -153,7 +140,7 @@ impl Category {
 }
 
 /// The performance level of an ESSD (`PL0` to `PL3`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum PerformanceLevel {
     /// The slowest, from 1 GiB.
@@ -178,17 +165,6 @@ impl PerformanceLevel {
         };
         Gib(least)..=Gib(65536)
     }
-
-    /// The name in the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pl0 => "PL0",
-            Self::Pl1 => "PL1",
-            Self::Pl2 => "PL2",
-            Self::Pl3 => "PL3",
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -201,14 +177,15 @@ impl FromStr for PerformanceLevel {
     fn from_str(text: &str) -> Result<Self, UnknownLevel> {
         Self::ALL
             .into_iter()
-            .find(|level| level.as_str().eq_ignore_ascii_case(text))
+            .find(|level| level.to_string().eq_ignore_ascii_case(text))
             .ok_or_else(|| UnknownLevel(text.to_owned()))
     }
 }
 
+/// The name in the API.
 impl fmt::Display for PerformanceLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        self.serialize(f)
     }
 }
 
@@ -219,7 +196,7 @@ mod tests {
     #[test]
     fn every_creatable_category_has_a_name_and_sizes() {
         for category in Category::KNOWN {
-            assert_eq!(category.as_str().parse(), Ok(category.clone()));
+            assert_eq!(category.as_str().parse().as_ref(), Ok(category));
             assert!(category.sizes().is_some(), "{category}");
         }
     }
@@ -289,8 +266,8 @@ mod tests {
             assert!(!Category::CONVERTIBLE.contains(&category), "{name}");
             assert!(!category.is_shareable() && !category.has_burst() && !category.has_levels());
         }
-        let known = Category::KNOWN.into_iter();
-        let ephemeral: Vec<_> = known.filter(Category::is_ephemeral).collect();
-        assert_eq!(ephemeral, [Category::EphemeralStandard, Category::EphemeralPremium]);
+        let known = Category::KNOWN.iter();
+        let ephemeral: Vec<_> = known.filter(|category| category.is_ephemeral()).collect();
+        assert_eq!(ephemeral, [&Category::EphemeralStandard, &Category::EphemeralPremium]);
     }
 }

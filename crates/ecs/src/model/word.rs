@@ -5,14 +5,18 @@ macro_rules! words {
     ($(#[$doc:meta])* $name:ident or $other:ident: $($(#[$about:meta])* $variant:ident = $word:literal,)*) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-        #[serde(from = "String", into = "String")]
+        #[serde(from = "String")]
         pub enum $name {
-            $($(#[$about])* $variant,)*
+            $($(#[$about])* #[serde(rename = $word)] $variant,)*
             /// Another value, as in the API.
+            #[serde(untagged)]
             $other(String),
         }
 
         impl $name {
+            /// All values except others.
+            pub const KNOWN: &'static [Self] = &[$(Self::$variant),*];
+
             /// The value in the API.
             #[must_use]
             pub fn as_str(&self) -> &str {
@@ -29,12 +33,6 @@ macro_rules! words {
                     $($word => Self::$variant,)*
                     _ => Self::$other(word),
                 }
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(word: $name) -> Self {
-                word.as_str().to_owned()
             }
         }
 

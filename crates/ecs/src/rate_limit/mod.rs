@@ -31,16 +31,8 @@ use outcome::CallOutcome;
 /// The name of the limit of all calls together.
 pub const ACCOUNT: &str = "account";
 
-/// The most calls per second of one action or of all, which an operator configures for a quota that other programs of
-/// the account share.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ConfiguredLimit {
-    /// The action, or [`ACCOUNT`].
-    pub action: &'static str,
-    pub calls_per_second: f64,
-}
-
-/// The most calls per second, by action or [`ACCOUNT`]. An action that is missing has no configured limit.
+/// The most calls per second, by action or [`ACCOUNT`], which an operator configures for a quota that other programs of
+/// the account share. An action that is missing has no configured limit.
 pub type ConfiguredLimits = BTreeMap<&'static str, f64>;
 
 /// Priority of calls that compete for one limit, highest first. Calls of a priority are sent in the order of their

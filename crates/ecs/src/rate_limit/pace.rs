@@ -15,8 +15,6 @@ pub(super) struct Pace {
     /// Tokens that the bucket lacked after the last call. Negative: so many further calls may be sent without spacing.
     debt: f64,
     last: Option<Instant>,
-    /// The call before the last one.
-    previous: Option<Instant>,
 }
 
 impl Pace {
@@ -31,7 +29,6 @@ impl Pace {
             burst,
             debt: 0.0,
             last: None,
-            previous: None,
         }
     }
 
@@ -40,7 +37,6 @@ impl Pace {
         Self {
             debt: self.debt,
             last: self.last,
-            previous: self.previous,
             ..pace
         }
     }
@@ -66,7 +62,7 @@ impl Pace {
 
     pub(super) fn send(&mut self, now: Instant) {
         self.debt = self.debt_at(now) + 1.0;
-        self.previous = self.last.replace(now);
+        self.last = Some(now);
     }
 
     /// Returns the token of a call that did not reach the cloud.

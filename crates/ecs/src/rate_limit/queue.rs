@@ -223,10 +223,8 @@ impl Queues {
     /// The configured limit, and its calls per second, that delays a call of the action, if the cloud does not delay it
     /// longer.
     pub(super) fn delaying(&self, action: &str, priority: Priority) -> Option<(&'static str, f64)> {
-        let (limit, _) = self
-            .limits(action)
-            .find(|(limit, shared)| limit.waits_for_configured(Instant::now(), priority, shared))?;
-        Some((limit.name, limit.configured_rate()?))
+        let mut limits = self.limits(action);
+        limits.find_map(|(limit, shared)| Some((limit.name, limit.delaying_rate(priority, shared)?)))
     }
 
     /// The throttling error that a call of the action waits for.

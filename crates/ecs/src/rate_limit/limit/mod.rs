@@ -185,7 +185,7 @@ impl Limit {
         }
     }
 
-    pub(super) fn configured_rate(&self) -> Option<f64> {
+    fn configured_rate(&self) -> Option<f64> {
         self.configured.map(|pace| pace.rate)
     }
 
@@ -193,10 +193,12 @@ impl Limit {
         self.configured.map_or(now, |pace| pace.next(now, true))
     }
 
-    /// Whether the configured rate delays a call longer than the learned one does.
-    pub(super) fn waits_for_configured(&self, now: Instant, priority: Priority, shared: &Shared) -> bool {
+    /// The configured rate, if it delays a call, and no less than the learned one does.
+    pub(super) fn delaying_rate(&self, priority: Priority, shared: &Shared) -> Option<f64> {
+        let now = Instant::now();
         let configured = self.configured_next(now);
-        configured > now && configured >= self.adapted_earliest(now, priority, shared).at
+        let is_delaying = configured > now && configured >= self.adapted_earliest(now, priority, shared).at;
+        self.configured_rate().filter(|_| is_delaying)
     }
 
     pub(super) fn configure(&mut self, rate: Option<f64>) {
