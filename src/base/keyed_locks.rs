@@ -16,13 +16,8 @@ pub enum LockMode {
 /// The currently locked keys. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub struct KeyedLocks {
-    held: Arc<Mutex<HashMap<String, Holders>>>,
-}
-
-#[derive(Debug)]
-enum Holders {
-    Shared(usize),
-    Exclusive,
+    /// The mode and the number of holders of each key.
+    held: Arc<Mutex<HashMap<String, (LockMode, usize)>>>,
 }
 
 #[derive(Debug)]
@@ -33,28 +28,18 @@ pub struct LockGuard {
 }
 
 impl KeyedLocks {
-    /// Locks the key exclusively; `None` if it is locked already.
-    pub fn try_lock(&self, key: &str) -> Option<LockGuard> {
-        self.try_lock_all(vec![(key.to_owned(), LockMode::Exclusive)])
-    }
-
     /// Locks all keys, which must be distinct; `None`, and no key is locked, if one is locked in an incompatible mode.
     pub fn try_lock_all(&self, keys: Vec<(String, LockMode)>) -> Option<LockGuard> {
         let mut held = lock(&self.held);
-        let is_free = |(key, mode): &(String, LockMode)| match held.get(key) {
-            None => true,
-            Some(Holders::Shared(_)) => *mode == LockMode::Shared,
-            Some(Holders::Exclusive) => false,
+        let is_compatible = |(key, mode): &(String, LockMode)| {
+            let both = held.get(key).map(|(held, _)| (*held, *mode));
+            both.is_none_or(|both| both == (LockMode::Shared, LockMode::Shared))
         };
-        if !keys.iter().all(is_free) {
+        if !keys.iter().all(is_compatible) {
             return None;
         }
         for (key, mode) in &keys {
-            let holders = held.entry(key.clone()).or_insert(Holders::Shared(0));
-            match (mode, holders) {
-                (LockMode::Shared, Holders::Shared(count)) => *count += 1,
-                (_, holders) => *holders = Holders::Exclusive,
-            }
+            held.entry(key.clone()).or_insert((*mode, 0)).1 += 1;
         }
         Some(LockGuard {
             locks: self.clone(),
@@ -68,7 +53,7 @@ impl Drop for LockGuard {
         let mut held = lock(&self.locks.held);
         for key in &self.keys {
             match held.get_mut(key) {
-                Some(Holders::Shared(count)) if *count > 1 => *count -= 1,
+                Some((_, count)) if *count > 1 => *count -= 1,
                 _ => drop(held.remove(key)),
             }
         }
@@ -84,13 +69,17 @@ mod tests {
         keys.iter().map(owned).collect()
     }
 
+    fn try_lock(locks: &KeyedLocks, key: &str) -> Option<LockGuard> {
+        locks.try_lock_all(keys(&[(key, LockMode::Exclusive)]))
+    }
+
     #[test]
     fn an_exclusive_lock_does_not_affect_other_keys() {
         let locks = KeyedLocks::default();
-        let first = locks.try_lock("d-1");
+        let first = try_lock(&locks, "d-1");
         assert!(first.is_some());
-        assert!(locks.try_lock("d-1").is_none());
-        assert!(locks.try_lock("d-2").is_some());
+        assert!(try_lock(&locks, "d-1").is_none());
+        assert!(try_lock(&locks, "d-2").is_some());
     }
 
     #[test]
@@ -100,25 +89,25 @@ mod tests {
         let (one, two) = (shared(), shared());
         assert!(one.is_some() && two.is_some());
         drop(one);
-        assert!(locks.try_lock("d-1").is_none());
+        assert!(try_lock(&locks, "d-1").is_none());
         drop(two);
-        let alone = locks.try_lock("d-1");
+        let alone = try_lock(&locks, "d-1");
         assert!(alone.is_some() && shared().is_none());
     }
 
     #[test]
     fn either_all_keys_are_locked_or_none() {
         let locks = KeyedLocks::default();
-        let held = locks.try_lock("d-1/i-1");
+        let held = try_lock(&locks, "d-1/i-1");
         let both = |node: &str| {
             let node = format!("d-1/{node}");
             locks.try_lock_all(keys(&[("d-1", LockMode::Shared), (&node, LockMode::Exclusive)]))
         };
         assert!(both("i-1").is_none());
         // The failed attempt locked nothing.
-        drop(locks.try_lock("d-1").unwrap());
+        drop(try_lock(&locks, "d-1").unwrap());
         let other = both("i-2");
-        assert!(other.is_some() && locks.try_lock("d-1").is_none());
+        assert!(other.is_some() && try_lock(&locks, "d-1").is_none());
         drop(held);
         assert!(both("i-1").is_some());
     }

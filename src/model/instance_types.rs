@@ -35,7 +35,9 @@ type Result<T> = std::result::Result<T, InvalidTypes>;
 /// fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Document {
+    /// The fields besides the types.
     fields: Map<String, Value>,
+    rows: Map<String, Value>,
     types: InstanceTypes,
     skipped: Vec<String>,
 }
@@ -49,22 +51,26 @@ impl Document {
     pub fn read(text: &str) -> Result<Self> {
         let document: Value =
             serde_json::from_str(text).map_err(|error| InvalidTypes(format!("invalid JSON: {error}")))?;
-        let fields = object("the document", document)?;
+        let mut fields = object("the document", document)?;
         let mut skipped = Vec::new();
         unknown("the document", &fields, &[TYPES], &mut skipped);
-        let rows = match fields.get(TYPES) {
-            Some(Value::Object(rows)) => rows,
-            Some(other) => return wrong(TYPES, format!("is {other}; expected an object")),
-            None => return wrong(TYPES, "is missing"),
+        let Some(rows) = fields.remove(TYPES) else {
+            return wrong(TYPES, "is missing");
         };
+        let rows = object(TYPES, rows)?;
         let mut types = InstanceTypes::default();
-        for (name, value) in rows {
+        for (name, value) in &rows {
             match attach_limits(&format!("{TYPES}.{name}"), value, &mut skipped) {
                 Ok(limits) => drop(types.0.insert(name.clone(), limits)),
                 Err(error) => skipped.push(error.to_string()),
             }
         }
-        Ok(Self { fields, types, skipped })
+        Ok(Self {
+            fields,
+            rows,
+            types,
+            skipped,
+        })
     }
 
     pub fn types(&self) -> &InstanceTypes {
@@ -79,34 +85,26 @@ impl Document {
     /// Adds or updates these types. Other types, categories that an update lacks, and unknown entries are kept.
     pub fn with(&self, new: &InstanceTypes) -> Self {
         let mut all = self.clone();
-        let mut rows = match all.fields.remove(TYPES) {
-            Some(Value::Object(rows)) => rows,
-            _ => Map::new(),
-        };
         for (name, limits) in &new.0 {
-            let before = self.types.0.get(name);
-            let categories = match before {
-                Some(before) if limits.categories.is_empty() => before.categories.clone(),
-                _ => limits.categories.clone(),
-            };
-            let merged = AttachLimits {
-                disk_quantity: limits.disk_quantity,
-                categories,
-            };
-            let mut row = match rows.remove(name) {
+            let mut merged = limits.clone();
+            if let Some(before) = self.types.0.get(name).filter(|_| limits.categories.is_empty()) {
+                merged.categories.clone_from(&before.categories);
+            }
+            let mut row = match all.rows.remove(name) {
                 Some(Value::Object(row)) => row,
                 _ => Map::new(),
             };
             fill(&mut row, &merged);
-            rows.insert(name.clone(), Value::Object(row));
+            all.rows.insert(name.clone(), row.into());
             all.types.0.insert(name.clone(), merged);
         }
-        all.fields.insert(TYPES.to_owned(), Value::Object(rows));
         all
     }
 
     pub fn text(&self) -> String {
-        format!("{:#}\n", Value::Object(self.fields.clone()))
+        let mut fields = self.fields.clone();
+        fields.insert(TYPES.to_owned(), self.rows.clone().into());
+        format!("{:#}\n", Value::Object(fields))
     }
 }
 
@@ -117,11 +115,8 @@ fn wrong<T>(field: &str, reason: impl fmt::Display) -> Result<T> {
 /// Sets the limits of a type. Its unknown fields and categories are kept.
 fn fill(row: &mut Map<String, Value>, limits: &AttachLimits) {
     row.insert(QUANTITY.to_owned(), limits.disk_quantity.into());
-    let mut names: Vec<Value> = limits
-        .categories
-        .iter()
-        .map(|category| category.as_str().into())
-        .collect();
+    let names = limits.categories.iter().map(Category::as_str);
+    let mut names: Vec<Value> = names.map(Value::from).collect();
     if let Some(Value::Array(before)) = row.remove(CATEGORIES) {
         names.extend(before.into_iter().filter(|name| known(name).is_none()));
     }
@@ -134,29 +129,29 @@ fn attach_limits(field: &str, value: &Value, skipped: &mut Vec<String>) -> Resul
     let fields = object(field, value.clone())?;
     unknown(field, &fields, &[QUANTITY, CATEGORIES], skipped);
     let quantity = format!("{field}.{QUANTITY}");
-    let disk_quantity = match fields.get(QUANTITY) {
-        None => return wrong(&quantity, "is missing"),
-        Some(given) => match given.as_u64().and_then(|number| u32::try_from(number).ok()) {
-            Some(number) if number > 0 => number,
-            _ => {
-                let reason = format!("is {given}; allowed: a whole number, 1 or more");
-                return wrong(&quantity, reason);
-            }
-        },
+    let Some(given) = fields.get(QUANTITY) else {
+        return wrong(&quantity, "is missing");
+    };
+    let number = given.as_u64().and_then(|number| u32::try_from(number).ok());
+    let Some(disk_quantity) = number.filter(|number| *number > 0) else {
+        let reason = format!("is {given}; allowed: a whole number, 1 or more");
+        return wrong(&quantity, reason);
     };
     let field = format!("{field}.{CATEGORIES}");
+    let names = match fields.get(CATEGORIES) {
+        None => &Vec::new(),
+        Some(Value::Array(names)) => names,
+        Some(other) => return wrong(&field, format!("is {other}; expected a list")),
+    };
     let mut categories = Vec::new();
-    match fields.get(CATEGORIES) {
-        None => {}
-        Some(Value::Array(names)) => {
-            for name in names {
-                match known(name) {
-                    Some(category) => categories.push(category),
-                    None => skipped.push(format!("{field} holds {name}; allowed: {}", names_of())),
-                }
+    for name in names {
+        match known(name) {
+            Some(category) => categories.push(category),
+            None => {
+                let allowed: Vec<_> = Category::KNOWN.iter().map(Category::as_str).collect();
+                skipped.push(format!("{field} holds {name}; allowed: {}", allowed.join(", ")));
             }
         }
-        Some(other) => return wrong(&field, format!("is {other}; expected a list")),
     }
     Ok(AttachLimits {
         disk_quantity,
@@ -167,11 +162,6 @@ fn attach_limits(field: &str, value: &Value, skipped: &mut Vec<String>) -> Resul
 fn known(name: &Value) -> Option<Category> {
     let mut known = Category::KNOWN.iter().cloned();
     known.find(|category| name.as_str() == Some(category.as_str()))
-}
-
-fn names_of() -> String {
-    let names: Vec<_> = Category::KNOWN.iter().map(Category::as_str).collect();
-    names.join(", ")
 }
 
 fn object(field: &str, value: Value) -> Result<Map<String, Value>> {

@@ -23,7 +23,7 @@ pub use ecs::model::{
     Bytes, Category, ClientToken, Disk, DiskHealth, DiskId, DiskKind, DiskStatus, Gib, GroupMember, HealthEvent,
     Instance, InstanceId, InstanceStatus, InstanceType, InvalidId, PerformanceLevel, RegionId, Serial, Snapshot,
     SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus, Stock, Tags, Task, TaskId, TaskStatus, UnknownLevel,
-    ZoneId, ZoneStock, category, disk, id, instance, size, snapshot, snapshot_group, stock, task, token,
+    ZoneId, ZoneStock, category,
 };
 pub use failure::{Failure, FailureKind};
 pub use filesystem::{Filesystem, UnknownFilesystem};

@@ -12,13 +12,6 @@ pub struct SizeRange {
     pub limit: Option<Bytes>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no size from {} to {} satisfies {range}", allowed.start(), allowed.end())]
-pub struct OutOfRange {
-    range: SizeRange,
-    allowed: RangeInclusive<Gib>,
-}
-
 impl fmt::Display for SizeRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.required, self.limit) {
@@ -34,17 +27,15 @@ impl fmt::Display for SizeRange {
 
 impl SizeRange {
     /// The smallest GiB size within both the request and `allowed`.
-    pub fn resolve(self, allowed: RangeInclusive<Gib>) -> Result<Gib, OutOfRange> {
-        let refuse = || OutOfRange {
-            range: self,
-            allowed: allowed.clone(),
-        };
-        let wanted = self.required.unwrap_or_default().gib_ceil().ok_or_else(refuse)?;
-        let size = wanted.max(*allowed.start());
-        if size > *allowed.end() || !self.admits(size) {
-            return Err(refuse());
-        }
-        Ok(size)
+    ///
+    /// # Errors
+    /// The request and the allowed sizes.
+    pub fn resolve(self, allowed: RangeInclusive<Gib>) -> Result<Gib, String> {
+        let (least, most) = allowed.into_inner();
+        let wanted = self.required.unwrap_or_default().gib_ceil();
+        let size = wanted.map(|wanted| wanted.max(least));
+        size.filter(|size| *size <= most && self.admits(*size))
+            .ok_or_else(|| format!("no size from {least} to {most} satisfies {self}"))
     }
 
     pub fn admits(self, size: Gib) -> bool {
@@ -77,7 +68,7 @@ mod tests {
     fn a_limit_below_the_next_gib_is_out_of_range() {
         let refused = range(Some((30 << 30) + 1), Some((31 << 30) - 1)).resolve(ALLOWED);
         assert_eq!(
-            refused.unwrap_err().to_string(),
+            refused.unwrap_err(),
             "no size from 20 GiB to 100 GiB satisfies required_bytes 32212254721 with limit_bytes 33285996543"
         );
     }

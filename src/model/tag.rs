@@ -56,16 +56,11 @@ pub const OWN_COUNT: usize = 2;
 /// Prefix of the keys of the tags that name the claim of a disk.
 pub const CREATED_FOR: &str = "kubernetes.io/created-for/";
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tag {key:?} with value {value:?} is refused: {why}")]
-pub struct InvalidTag {
-    key: String,
-    value: String,
-    why: &'static str,
-}
-
 /// Whether a user may set this tag (ECS API, common rules of tags; the driver's own are its own).
-pub fn check(key: &str, value: &str) -> Result<(), InvalidTag> {
+///
+/// # Errors
+/// The tag, and why it is refused.
+pub fn check(key: &str, value: &str) -> Result<(), String> {
     let long = |text: &str, most| text.chars().nth(most).is_some();
     let link = |text: &str| text.contains("http://") || text.contains("https://");
     let lower = key.to_ascii_lowercase();
@@ -85,11 +80,7 @@ pub fn check(key: &str, value: &str) -> Result<(), InvalidTag> {
     } else {
         return Ok(());
     };
-    Err(InvalidTag {
-        key: key.to_owned(),
-        value: value.to_owned(),
-        why,
-    })
+    Err(format!("tag {key:?} with value {value:?} is refused: {why}"))
 }
 
 /// The group of a snapshot: that of its tag, otherwise of the name that the cloud gave it.

@@ -43,7 +43,7 @@ impl BlockSettings {
             let (key, value) = (key.trim(), value.trim());
             let key = if key == ALIAS.0 { ALIAS.1 } else { key };
             let known = SETTINGS.iter().find(|(name, _)| *name == key);
-            let (name, allowed) = known.ok_or_else(|| refuse(&names()))?;
+            let (name, allowed) = known.ok_or_else(|| refuse(&SETTINGS.map(|(name, _)| name).join(", ")))?;
             if !allowed.admits(value) {
                 return Err(refuse(&format!("{name} accepts {}", allowed.expected())));
             }
@@ -73,10 +73,6 @@ impl fmt::Display for BlockSettings {
 }
 
 const FORMAT: &str = "KEY=VALUE, separated by commas, such as queue/read_ahead_kb=4096";
-
-fn names() -> String {
-    SETTINGS.map(|(name, _)| name).join(", ")
-}
 
 impl Allowed {
     fn admits(self, value: &str) -> bool {

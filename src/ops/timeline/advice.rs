@@ -4,7 +4,7 @@ use crate::base::Phase;
 
 /// The phase of a step; none for an action of the cloud.
 pub(super) fn phase(step: &str) -> Option<Phase> {
-    Phase::ALL.into_iter().find(|phase| phase.as_str() == step)
+    Phase::ALL.iter().copied().find(|phase| phase.as_str() == step)
 }
 
 /// For a step that has been running for long.

@@ -94,7 +94,7 @@ fn fits(new: &NewDisk, category: &Category) -> std::result::Result<Vec<Fit>, Str
     if category.has_levels() && !new.levels.is_empty() {
         return levels(new);
     }
-    let size = new.size.resolve(sizes).map_err(|rejected| rejected.to_string())?;
+    let size = new.size.resolve(sizes)?;
     if category.has_burst() {
         let most = category.most_provisioned_iops(size);
         if new.provisioned_iops > most {
