@@ -1,31 +1,24 @@
 //! Runs several futures concurrently on one task.
 
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::task::Poll;
 
 /// Runs all futures to completion and returns their outputs in the same order. Dropping the returned future drops all
 /// of them.
 pub async fn join_all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
-    let mut running: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
-    let mut outputs: Vec<Option<T>> = running.iter().map(|_| None).collect();
+    let mut running: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
     poll_fn(|context| {
-        for (slot, output) in running.iter_mut().zip(&mut outputs) {
-            if let Some(future) = slot
-                && let Poll::Ready(value) = Pin::as_mut(future).poll(context)
-            {
-                *output = Some(value);
-                *slot = None;
+        let mut is_complete = true;
+        for (future, output) in running.iter_mut().filter(|(_, output)| output.is_none()) {
+            match future.as_mut().poll(context) {
+                Poll::Ready(value) => *output = Some(value),
+                Poll::Pending => is_complete = false,
             }
         }
-        if running.iter().any(Option::is_some) {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
+        if is_complete { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-    outputs.into_iter().flatten().collect()
+    running.into_iter().filter_map(|(_, output)| output).collect()
 }
 
 #[cfg(test)]

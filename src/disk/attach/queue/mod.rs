@@ -253,9 +253,8 @@ impl Permit {
     }
 
     pub(super) fn record_accepted(&self) {
-        if let Some(queues) = lock(&self.queues.0).get_mut(&self.node) {
-            queues.queue(self.operation).conflicts = 0;
-        }
+        self.queues
+            .update(&self.node, |queues| queues.queue(self.operation).conflicts = 0);
     }
 }
 
