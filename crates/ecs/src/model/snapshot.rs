@@ -74,7 +74,7 @@ impl Row for Snapshot {
 
 /// The group in the name and description that the cloud gives to its snapshots: `Created_from_ssg-…`.
 fn group_in(text: &str) -> Option<SnapshotGroupId> {
-    let text = text.strip_prefix("Created_from_")?;
-    let id = text.split(|c: char| c != '-' && !c.is_ascii_alphanumeric()).next()?;
-    id.parse().ok()
+    let body = text.strip_prefix("Created_from_ssg-")?;
+    let body = body.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
+    format!("ssg-{body}").parse().ok()
 }
