@@ -45,14 +45,10 @@ pub struct Permissions {
 
 #[derive(Debug)]
 pub struct PermissionProbe {
-    ecs: Arc<Client>,
+    pub ecs: Arc<Client>,
 }
 
 impl PermissionProbe {
-    pub fn new(ecs: Arc<Client>) -> Self {
-        Self { ecs }
-    }
-
     /// The first call: whether the cloud accepts requests at all. Returns whether it lists any disk.
     pub async fn reach(&self, deadline: Deadline) -> Result<bool> {
         let page = self.ecs.describe_disks(deadline, &DescribeDisks::default()).await;
@@ -301,15 +297,13 @@ fn write(action: &'static str, outcome: ecs::Result<()>) -> ActionAccess {
 }
 
 fn create<T: std::fmt::Display>(action: &'static str, outcome: ecs::Result<T>) -> ActionAccess {
-    match outcome {
-        Ok(created) => ActionAccess {
-            action,
-            access: Access::Failed(format!(
-                "the cloud created {created} although its zone and its source do not exist; delete it"
-            )),
-        },
-        Err(error) => write(action, Err(error)),
-    }
+    let access = match outcome {
+        Ok(created) => Access::Failed(format!(
+            "the cloud created {created} although its zone and its source do not exist; delete it"
+        )),
+        Err(error) => of_error(&error),
+    };
+    ActionAccess { action, access }
 }
 
 fn of_error(error: &ecs::Error) -> Access {

@@ -6,7 +6,7 @@ use ecs::poll::{Operation, OperationKind};
 use super::Provisioner;
 use super::candidates::{Candidate, Selection};
 use crate::base::Deadline;
-use crate::disk::error::{Error, cloud};
+use crate::disk::error::cloud;
 use crate::disk::evidence::CreateCall;
 use crate::disk::{NewDisk, Result};
 use crate::model::{ClientToken, DiskId};
@@ -36,13 +36,7 @@ impl Provisioner {
         let mut attempt_order = stock.attempt_order(selection, first);
         let error = loop {
             let Some(candidate) = attempt_order.next(ecs, deadline).await else {
-                let (name, is_size_only) = (new.name.clone(), attempt_order.is_size_only());
-                let reasons = attempt_order.reasons();
-                break if is_size_only {
-                    Error::OutOfRange { name, reasons }
-                } else {
-                    Error::OutOfStock { name, reasons }
-                };
+                break attempt_order.error(new.name.clone());
             };
             let order = format!("{candidate} {new:?}");
             let may_exist = || self.creator.names.get(&call.key).may_exist();
@@ -76,9 +70,7 @@ impl Provisioner {
                     Err(rejection) => rejection,
                 }
             };
-            if self.creator.names.get(&call.key).may_exist()
-                || !attempt_order.add_rejection(candidate, &rejection, ecs, deadline).await
-            {
+            if may_exist() || !attempt_order.add_rejection(candidate, &rejection, ecs, deadline).await {
                 let (size, name) = (candidate.size, &new.name);
                 let step = format!("create a disk of {size} of {candidate} for {name:?}");
                 break cloud(step)(rejection);

@@ -20,15 +20,11 @@ impl Provisioner {
     /// Returns once the snapshot that a tag of the disk requests is complete. The disk is not attached since `began`.
     pub(super) async fn snapshot_before_deletion(&self, deadline: Deadline, id: &DiskId, began: Instant) -> Result<()> {
         // A row from before may have the time of an earlier detach.
-        let late = |_| {
-            rejected(
-                Failure::TimedOut,
-                format!("cannot read disk {id} before deleting it"),
-                None,
-            )
-        };
-        let current = deadline.bound(tokio::time::sleep_until(began + READ_LAG)).await;
-        current.map_err(late)?;
+        let lag = tokio::time::sleep_until(began + READ_LAG);
+        if deadline.bound(lag).await.is_err() {
+            let text = format!("cannot read disk {id} before deleting it");
+            return Err(rejected(Failure::TimedOut, text, None));
+        }
         let Some(row) = self.free_row(deadline, id, None).await? else {
             return Ok(());
         };

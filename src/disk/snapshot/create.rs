@@ -34,22 +34,24 @@ pub enum SnapshotPurpose {
 }
 
 impl NewSnapshot {
-    fn identity_tags(&self, owner: &Owner) -> Tags {
-        match self.purpose {
-            SnapshotPurpose::Snapshot => owner.name_tags(&self.name),
-            SnapshotPurpose::Clone => owner.clone_tags(&self.name),
-            SnapshotPurpose::Deletion => owner.purpose_tags(tag::DELETION, tag::DELETION_OF, &self.name),
-        }
+    /// The tags that identify the snapshot, and its name in the console.
+    fn identity(&self, owner: &Owner) -> (Tags, String) {
+        let name = &self.name;
+        let (tags, shown) = match self.purpose {
+            SnapshotPurpose::Snapshot => (owner.name_tags(name), name.clone()),
+            SnapshotPurpose::Clone => (owner.clone_tags(name), format!("clone-for-{name}")),
+            SnapshotPurpose::Deletion => {
+                let tags = owner.purpose_tags(tag::DELETION, tag::DELETION_OF, name);
+                (tags, format!("deletion-of-{name}"))
+            }
+        };
+        (tags, display_name(&shown))
     }
 
     fn request(&self, owner: &Owner, token: ClientToken) -> CreateSnapshot {
+        let (identity, name) = self.identity(owner);
         let mut tags = self.tags.clone();
-        tags.extend(self.identity_tags(owner));
-        let name = match self.purpose {
-            SnapshotPurpose::Snapshot => display_name(&self.name),
-            SnapshotPurpose::Clone => display_name(&format!("clone-for-{}", self.name)),
-            SnapshotPurpose::Deletion => display_name(&format!("deletion-of-{}", self.name)),
-        };
+        tags.extend(identity);
         CreateSnapshot {
             disk: self.source.clone(),
             name,
@@ -106,8 +108,8 @@ impl Snapshotter {
     }
 
     pub(in crate::disk) fn call(&self, new: &NewSnapshot) -> CreateCall {
-        self.creator
-            .start_call(&new.name, new.identity_tags(&self.shared.owner))
+        let (tags, _) = new.identity(&self.shared.owner);
+        self.creator.start_call(&new.name, tags)
     }
 
     async fn failed(&self, deadline: Deadline, call: &CreateCall, row: Snapshot, purpose: SnapshotPurpose) -> Error {

@@ -44,7 +44,7 @@ pub(super) async fn check(location: &LocationArgs, args: CloudArgs, connect: Con
         }
     }
     let clock = client.ecs.server_clock();
-    let probe = PermissionProbe::new(client.ecs);
+    let probe = PermissionProbe { ecs: client.ecs };
     let ahead = || clock.local_ahead();
     found.extend(cloud::check(&probe, location.zone.as_ref(), ahead).await);
     Ok(found)

@@ -10,6 +10,7 @@ use super::stock::{StockCache, is_in_stock};
 use super::stockouts::{Rejection, Stockouts};
 use super::{Candidate, Selection};
 use crate::base::{Deadline, error_chain};
+use crate::disk::error::Error;
 use crate::model::{Failure, FailureKind, ZoneStock};
 
 /// How long a stock query may delay a create that does not depend on it.
@@ -144,12 +145,10 @@ impl<'a> AttemptOrder<'a> {
         true
     }
 
-    pub(in crate::disk) fn is_size_only(&self) -> bool {
-        self.is_size_only && self.remaining.is_empty()
-    }
-
-    /// The rejections, the last rejection of candidates that were not attempted, and why others are excluded.
-    pub(in crate::disk) fn reasons(self) -> String {
+    /// The error with the rejections, the last rejection of candidates that were not attempted, and why others are
+    /// excluded.
+    pub(in crate::disk) fn error(self, name: String) -> Error {
+        let is_size_only = self.is_size_only && self.remaining.is_empty();
         let mut reasons = self.rejections;
         for candidate in &self.remaining {
             let why = self.view.stockouts.reason(candidate);
@@ -157,7 +156,11 @@ impl<'a> AttemptOrder<'a> {
             reasons.push(format!("{candidate}: not attempted by this call: {why}"));
         }
         reasons.extend(self.selection.excluded.iter().cloned());
-        reasons.join("; ")
+        let reasons = reasons.join("; ");
+        match is_size_only {
+            true => Error::OutOfRange { name, reasons },
+            false => Error::OutOfStock { name, reasons },
+        }
     }
 }
 
