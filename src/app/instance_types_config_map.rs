@@ -79,8 +79,8 @@ struct Publisher {
     clock: Arc<dyn Clock>,
     /// Types of instances whose Node has no instance type label.
     instance_types: BTreeMap<InstanceId, String>,
-    /// Types and instances that the cloud does not know completely, with the time of the request: the next one is due
-    /// after [`CHECK_INTERVAL`].
+    /// Types and instances for which the cloud has not reported limits, categories or a type, with the time of the
+    /// request: the next one is due after [`CHECK_INTERVAL`].
     unknown: BTreeMap<String, Instant>,
 }
 
@@ -88,10 +88,10 @@ impl Publisher {
     /// Requests the limits that are not published, or all of them if they are outdated. The results of successful
     /// requests are published even if others fail.
     async fn round(&mut self, nodes: &Nodes, facts: &InstanceTypesConfigMap) -> Result<(), String> {
-        self.unknown
-            .retain(|_, queried_at| queried_at.elapsed() < CHECK_INTERVAL);
-        let mut wanted = nodes.types();
-        let described = self.describe_instances(&nodes.untyped()).await;
+        let (mut wanted, untyped) = (nodes.types(), nodes.untyped());
+        wanted.extend(self.instance_types.values().cloned());
+        prune(&mut self.unknown, &wanted, &untyped);
+        let described = self.describe_instances(&untyped).await;
         wanted.extend(self.instance_types.values().cloned());
         let published = match wanted.is_empty() {
             true => Ok(()),
@@ -181,6 +181,14 @@ fn has_categories(types: &InstanceTypes, name: &str) -> bool {
     types.0.get(name).is_some_and(|limits| !limits.categories.is_empty())
 }
 
+/// Removes entries that are not needed any more or are due again.
+fn prune(unknown: &mut BTreeMap<String, Instant>, types: &BTreeSet<String>, instances: &BTreeSet<InstanceId>) {
+    unknown.retain(|name, queried_at| {
+        let is_wanted = types.contains(name) || instances.iter().any(|id| id.as_str() == name);
+        is_wanted && queried_at.elapsed() < CHECK_INTERVAL
+    });
+}
+
 /// Whether all limits must be requested again. Times in the future, of a wrong clock, are outdated too.
 fn is_outdated(published: &PublishedLimits, now: Timestamp) -> bool {
     let age = published.queried_at.map(|queried_at| now.duration_since(queried_at));
@@ -191,6 +199,20 @@ fn is_outdated(published: &PublishedLimits, now: Timestamp) -> bool {
 mod tests {
     use super::*;
     use crate::model::instance_types::Document;
+
+    #[tokio::test(start_paused = true)]
+    async fn entries_that_are_unneeded_or_due_again_are_removed() {
+        let now = Instant::now();
+        let names = ["ecs.a", "ecs.gone", "i-1", "i-gone"];
+        let mut unknown = names.map(|name| (name.to_owned(), now)).into();
+        let types = BTreeSet::from(["ecs.a".to_owned(), "ecs.b".to_owned()]);
+        let instances = BTreeSet::from(["i-1".parse().unwrap()]);
+        prune(&mut unknown, &types, &instances);
+        assert_eq!(unknown.keys().collect::<Vec<_>>(), ["ecs.a", "i-1"]);
+        tokio::time::advance(CHECK_INTERVAL).await;
+        prune(&mut unknown, &types, &instances);
+        assert!(unknown.is_empty());
+    }
 
     #[test]
     fn the_pause_grows_with_failures_up_to_the_check_interval() {

@@ -7,7 +7,10 @@ use std::time::Duration;
 use crate::model::driver::{is_domain, is_label};
 use crate::model::{Bytes, Category, InvalidId};
 
-/// The text if it fits, or else what is allowed.
+/// The text if it fits.
+///
+/// # Errors
+/// The allowed values.
 pub(super) fn accept(text: &str, fits: bool, allowed: &str) -> Result<String, String> {
     fits.then(|| text.to_owned())
         .ok_or_else(|| format!("allowed: {allowed}"))

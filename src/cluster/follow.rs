@@ -17,7 +17,7 @@ use crate::base::error_chain;
 /// Objects per page of a list, which limits the memory of parsing.
 const PAGE: u32 = 200;
 
-/// What is kept of the objects of a kind, by name; none until the first list is complete.
+/// The required fields of all objects of a kind, by name; none until the first list is complete.
 pub(super) type Objects<T> = Option<BTreeMap<String, T>>;
 
 /// Keeps the objects up to date. `keep` extracts the required fields; the rest is dropped immediately, and an object

@@ -13,7 +13,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::access::{CONFLICT, NOT_FOUND, request, request_unless};
+use super::access::{CONFLICT, NOT_FOUND, request_unless};
 use super::{Cluster, Error, Result};
 use crate::base::LogOnce;
 use crate::model::instance_types::{Document, InstanceTypes};
@@ -99,7 +99,7 @@ impl InstanceTypesConfigMap {
     /// The version of the object, and its content.
     async fn get(&self) -> Result<(Option<String>, PublishedLimits)> {
         let step = self.step("read");
-        let found = request(&step, self.api.get_opt(&self.name)).await?;
+        let found = request_unless(&[NOT_FOUND], &step, self.api.get(&self.name)).await?;
         let found = found.ok_or(Error::Missing { step })?;
         let text = found.data.as_ref().and_then(|data| data.get(FILE));
         let document = match text.map(String::as_str).filter(|text| !text.trim().is_empty()) {

@@ -93,12 +93,14 @@ pub struct Nodes {
     registered: watch::Receiver<Objects<RegisteredNode>>,
 }
 
-/// A Node whose CSINode has the driver.
+/// A Node whose CSINode has the driver. A CSINode of an earlier Node with the same name does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
     pub node: String,
     /// The UID of the Node.
     pub uid: String,
+    /// Whether the CSINode certainly belongs to this Node: kubelet makes the Node its owner when it creates it.
+    pub has_owner: bool,
     pub instance: InstanceId,
     /// Whether the CSINode has a volume limit.
     pub has_limit: bool,
@@ -183,16 +185,17 @@ impl Nodes {
         untyped.map(|(_, registered)| registered.id.clone()).collect()
     }
 
-    /// The nodes with the driver. A CSINode of an earlier Node with the same name does not count.
+    /// The nodes with the driver.
     pub fn members(&self) -> Vec<Member> {
         let (machines, registered) = (self.machines.borrow(), self.registered.borrow());
         let members = registered.iter().flatten().filter_map(|(name, registered)| {
             let machine = machines.as_ref()?.get(name)?;
-            let uid = machine.uid.clone();
-            let uid = uid.filter(|uid| registered.node.as_ref() == Some(uid))?;
-            Some(Member {
+            let uid = machine.uid.clone()?;
+            let has_owner = registered.node.is_some();
+            (!has_owner || registered.node.as_ref() == Some(&uid)).then(|| Member {
                 node: name.clone(),
                 uid,
+                has_owner,
                 instance: registered.id.clone(),
                 has_limit: registered.has_limit,
                 is_tainted: machine.is_tainted,
@@ -368,17 +371,20 @@ mod tests {
     fn a_recreated_node_waits_until_the_driver_is_registered_on_it() {
         let ((machines, known), nodes) = nodes();
         set(&machines, "a".to_owned(), Some(tainted_machine("new", None)));
-        let see = |owner: &str| {
-            let owner = json!({"apiVersion": "v1", "kind": "Node", "name": "a", "uid": owner});
+        let see = |owner: Option<&str>| {
+            let owner = owner.map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": "a", "uid": uid}));
+            let owners = Vec::from_iter(owner);
             let driver = json!({"name": DriverName::default().as_str(), "nodeID": "i-a", "topologyKeys": null});
-            let body = json!({"metadata": {"name": "a", "ownerReferences": [owner]}, "spec": {"drivers": [driver]}});
+            let body = json!({"metadata": {"name": "a", "ownerReferences": owners}, "spec": {"drivers": [driver]}});
             let node: CSINode = serde_json::from_value(body).unwrap();
             set(&known, "a".to_owned(), registered(&node, &DriverName::default()));
         };
-        see("old");
+        see(Some("old"));
         assert_eq!(nodes.members(), []);
-        see("new");
-        assert_eq!(nodes.members().len(), 1);
+        see(None);
+        assert!(!nodes.members()[0].has_owner);
+        see(Some("new"));
+        assert!(nodes.members()[0].has_owner);
         assert_eq!(nodes.members()[0].uid, "new");
     }
 }

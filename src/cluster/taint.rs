@@ -12,7 +12,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::access::{CONFLICT, request, request_unless};
+use super::access::{CONFLICT, NOT_FOUND, request_unless};
 use super::nodes::{Member, Nodes, PartialNode, Taint, partial_node};
 use super::{Cluster, Error, Result};
 use crate::base::error_chain;
@@ -119,7 +119,7 @@ pub(super) async fn change(
 ) -> Result<bool> {
     let api: Api<PartialNode> = partial_node(cluster);
     for _ in 0..MAX_ATTEMPTS {
-        let Some(node) = request(step, api.get_opt(name)).await? else {
+        let Some(node) = request_unless(&[NOT_FOUND], step, api.get(name)).await? else {
             return Ok(false);
         };
         let Some(taints) = new(&node).filter(|taints| *taints != node.spec.taints) else {

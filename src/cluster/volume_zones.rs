@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{NodeSelectorTerm, PersistentVolume};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::{Api, ResourceExt};
 
-use super::access::request;
+use super::access::{NOT_FOUND, request_unless};
 use super::{Cluster, Result};
 use crate::model::topology::ZONE_KEY;
 
@@ -33,7 +33,7 @@ impl VolumeZones {
     pub(super) async fn of_class(cluster: &Cluster, name: &str) -> Result<Option<Self>> {
         let classes: Api<StorageClass> = Api::all(cluster.client());
         let step = format!("read the StorageClass {name}");
-        let class = request(&step, classes.get_opt(name)).await?;
+        let class = request_unless(&[NOT_FOUND], &step, classes.get(name)).await?;
         Ok(class.as_ref().and_then(of_class))
     }
 }

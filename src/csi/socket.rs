@@ -97,7 +97,7 @@ pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketE
     // permissions.
     let temporary = path.with_file_name(TEMPORARY_NAME);
     if is_socket(&temporary).await? {
-        // Of a process that was killed during startup.
+        // The leftover socket of a process that was killed during startup.
         let removed = tokio::fs::remove_file(&temporary).await;
         removed.map_err(io("remove", &temporary))?;
     }

@@ -41,7 +41,9 @@ pub async fn run(mut fencing: Fencing, config: FencingConfig) {
     let failures = LogOnce::default();
     let mut pause = PAUSE.0;
     loop {
-        let members = fencing.nodes.members();
+        let mut members = fencing.nodes.members();
+        // The instance of another CSINode may be that of an earlier Node.
+        members.retain(|member| member.has_owner);
         let is_waiting = |member: &Member| fencing.is_of_interest(member) || rule.is_new(member);
         if !members.iter().any(is_waiting) {
             rule.reset();

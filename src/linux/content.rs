@@ -170,16 +170,16 @@ fn found(export: &str, superblocks: &Superblocks) -> std::result::Result<Content
     // The kernel mounts ext2, which is ext4 without its features, as ext4, but not as ext3.
     let name = if kind == "ext2" { "ext4" } else { kind };
     let usage = value("USAGE");
-    match name.parse() {
+    match Filesystem::ALL.into_iter().find(|known| known.as_str() == name) {
         // blkid also accepts an xfs that is incomplete according to its superblock.
-        Ok(filesystem) if usage == Some("filesystem") && superblocks.unfinished == Some(filesystem) => {
+        Some(filesystem) if usage == Some("filesystem") && superblocks.unfinished == Some(filesystem) => {
             Ok(Content::IncompleteFormat { filesystem })
         }
-        Ok(filesystem) if usage == Some("filesystem") => {
+        Some(filesystem) if usage == Some("filesystem") => {
             let size = superblocks.size(filesystem);
             Ok(Content::Filesystem { filesystem, size })
         }
-        Ok(_) | Err(_) => unsupported(format!("{kind} ({})", usage.unwrap_or("of unknown usage"))),
+        Some(_) | None => unsupported(format!("{kind} ({})", usage.unwrap_or("of unknown usage"))),
     }
 }
 

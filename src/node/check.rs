@@ -21,6 +21,7 @@ pub(super) async fn check(
     fsck: Fsck,
     device: &Device,
 ) -> Result<()> {
+    debug_assert!(filesystem.is_ext(), "{filesystem}");
     match fsck {
         Fsck::Preen => preen(tools, call, device, &filesystem::check(&device.path)).await,
         Fsck::Journal => check_error_flag(call, filesystem, device).await,

@@ -60,8 +60,9 @@ fn choose(fake: &Cloud, wanted: Option<&InstanceId>) -> anyhow::Result<Node> {
     let is_wanted = |node: &Node| wanted.is_none_or(|id| node.id == id.as_str());
     let chosen = nodes.into_iter().find(is_wanted);
     chosen.with_context(|| {
+        let wanted = wanted.map_or_else(String::new, |id| format!(" {id}"));
         format!(
-            "the fake cloud has no such node, only [{}]; see --nodes",
+            "the fake cloud has no node{wanted}, only [{}]; see --nodes",
             names.join(", ")
         )
     })

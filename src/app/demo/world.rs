@@ -179,9 +179,9 @@ impl World {
             None => Ok(()),
         };
         unmounted?;
-        ended?;
         let directory = &self.directory;
-        std::fs::remove_dir_all(directory).with_context(|| format!("cannot remove {}", directory.display()))
+        std::fs::remove_dir_all(directory).with_context(|| format!("cannot remove {}", directory.display()))?;
+        Ok(ended?)
     }
 
     /// Unmounts everything below the directory, topmost mounts first, and retries while a mount is busy.

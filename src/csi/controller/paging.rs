@@ -109,7 +109,9 @@ impl Listings {
     /// Removes a deleted volume or snapshot from all further pages.
     pub(in crate::csi) fn mark_deleted(&self, id: &str) {
         for listing in &mut lock(&self.0).listings {
-            Arc::make_mut(&mut listing.items).retain(|item| item.cursor.id() != id);
+            if let Some(at) = listing.items.iter().position(|item| item.cursor.id() == id) {
+                Arc::make_mut(&mut listing.items).remove(at);
+            }
         }
     }
 

@@ -113,6 +113,7 @@ impl World {
 
 fn member(number: usize, is_ready: bool) -> Member {
     Member {
+        has_owner: true,
         has_limit: false,
         is_tainted: false,
         node: format!("n{number}"),

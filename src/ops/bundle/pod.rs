@@ -21,7 +21,8 @@ const SIDECARS: &[&str] = &[
     "node-driver-registrar",
 ];
 
-/// Settings of the driver that hold no secret: programs and roles, flags that take a value, with `--`, and variables.
+/// Settings of the driver that hold no secret: programs and roles, flags that take a value, with `--`, and variables, with
+/// `$`.
 pub(super) type KnownSettings = BTreeSet<String>;
 
 /// Whether the container is one of the chart, whose flags and logs are included.
@@ -45,7 +46,9 @@ fn restrict(container: &mut Value, settings: &KnownSettings) {
     let (is_sidecar, none) = (SIDECARS.contains(&name), KnownSettings::default());
     let settings = if DRIVER.contains(&name) { settings } else { &none };
     for variable in elements(container.get_mut("env")) {
-        let is_known = variable["name"].as_str().is_some_and(|name| settings.contains(name));
+        let is_known = variable["name"]
+            .as_str()
+            .is_some_and(|name| settings.contains(&format!("${name}")));
         if let Some(Value::String(value)) = variable.get_mut("value") {
             *value = shown(value, is_known);
         }
@@ -88,7 +91,9 @@ mod tests {
 
     #[test]
     fn only_known_settings_of_the_driver_are_included() {
-        let settings = ["controller", "--zone", "--endpoint", "ZONE"].map(str::to_owned).into();
+        let settings = ["controller", "--zone", "--endpoint", "$ZONE"]
+            .map(str::to_owned)
+            .into();
         let args = [
             "controller",
             "--zone=z",
@@ -102,7 +107,7 @@ mod tests {
         ];
         let terminated = json!({"terminated": {"reason": "Error", "message": "hidden"}});
         let included = |name: &str| {
-            let env = json!([{"name": "ZONE", "value": "z"}, {"name": "TOKEN", "value": "hidden"}]);
+            let env = json!([{"name": "ZONE", "value": "z"}, {"name": "controller", "value": "hidden"}]);
             let container = json!({"name": name, "args": args, "env": env});
             let status = json!([{"name": name, "lastState": terminated}]);
             let object = json!({"spec": {"containers": [container]}, "status": {"containerStatuses": status}});

@@ -32,7 +32,7 @@ fn add(command: &Command, settings: &mut KnownSettings) {
             settings.insert(format!("--{name}"));
         }
         let variable = flag.get_env().and_then(|name| name.to_str());
-        settings.extend(variable.map(str::to_owned));
+        settings.extend(variable.map(|name| format!("${name}")));
     }
 }
 
@@ -51,7 +51,7 @@ mod tests {
             "--log-level",
             "--rate-limits",
             "controller",
-            "DISKPLUGIN_ZONE",
+            "$DISKPLUGIN_ZONE",
         ] {
             assert!(settings.contains(name), "{name}");
         }
@@ -65,7 +65,7 @@ mod tests {
             "token-file",
         ];
         let is_secret = |name: &&String| {
-            let name = name.trim_start_matches("--").trim_start_matches("DISKPLUGIN_");
+            let name = name.trim_start_matches("--").trim_start_matches("$DISKPLUGIN_");
             let name = name.to_lowercase().replace('_', "-");
             let words = ["secret", "password", "key", "token", "credential", "header"];
             words.iter().any(|word| name.contains(word)) && !exceptions.contains(&&*name)

@@ -196,7 +196,7 @@ where
                     match *name {
                         span::CODE_FIELD => step.code = Some(value.clone()),
                         span::REQUEST_ID_FIELD => step.request_id = Some(value.clone()),
-                        span::THROTTLED_FIELD => step.is_throttled = true,
+                        span::THROTTLED_FIELD => step.is_throttled = value == "true",
                         _ => {}
                     }
                 }

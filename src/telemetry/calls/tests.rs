@@ -58,6 +58,15 @@ async fn a_call_is_measured_with_its_phase_and_its_cloud_call() {
 }
 
 #[tokio::test]
+async fn a_call_that_fails_otherwise_does_not_count_as_throttled() {
+    let telemetry = Telemetry::default();
+    let subscriber = tracing_subscriber::registry().with(telemetry.clone());
+    tracing::subscriber::with_default(subscriber, || make_call("CreateVolume", "d-1", "IncorrectDiskStatus"));
+    let text = encoded(&telemetry);
+    assert!(!text.contains("cloud_calls_throttled_total{"), "{text}");
+}
+
+#[tokio::test]
 async fn the_number_of_series_does_not_grow_with_volumes_methods_or_codes() {
     let telemetry = Telemetry::default();
     let subscriber = tracing_subscriber::registry().with(telemetry.clone());

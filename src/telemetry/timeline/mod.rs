@@ -71,10 +71,12 @@ impl Timelines {
     /// Assigns the call to a disk. If it has a name, the history of the name becomes that of the disk.
     pub(super) fn assign_disk(&self, call: &Arc<RecordedCall>, disk: &str) {
         let mut volumes = lock(&self.volumes);
-        match volumes.position(call) {
-            Some(at) => volumes.connect(at, lock(&call.record).name.clone(), disk),
-            None => volumes.push(disk, call),
-        }
+        let name = lock(&call.record).name.clone();
+        let at = volumes.position(call).unwrap_or_else(|| {
+            volumes.push(disk, call);
+            volumes.calls.len() - 1
+        });
+        volumes.connect(at, name, disk);
     }
 
     pub(super) fn end(&self, call: &Arc<RecordedCall>, code: &str, message: Option<String>, elapsed: Duration) {

@@ -98,6 +98,21 @@ async fn histories_are_bounded_per_volume_and_in_total() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_creation_that_was_dropped_while_it_ran_connects_its_name_with_the_disk() {
+    let timelines = timelines();
+    let call = timelines.start("CreateVolume");
+    timelines.assign_name(&call, "pvc-1");
+    for disk in 0..MAX_CALLS {
+        finished(&timelines, "ControllerPublishVolume", &format!("d-{disk}"), "OK", "");
+    }
+    finished(&timelines, "CreateVolume", "pvc-1", "ABORTED", "it runs");
+    timelines.assign_disk(&call, "d-new");
+    let history = json(&timelines, "pvc-1");
+    assert_eq!(history["volume"], "d-new");
+    assert_eq!(history["calls"].as_array().unwrap().len(), 2, "{history}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_steps_keep_the_first_and_the_last() {
     let call = RecordedCall::new("CreateVolume", Timestamp::UNIX_EPOCH);
     for number in 0..200 {

@@ -14,7 +14,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All values except others.
+            /// All values except others, in the order of the cloud's documents. Users may give any of them.
             pub const KNOWN: &'static [Self] = &[$(Self::$variant),*];
 
             /// The value in the API.

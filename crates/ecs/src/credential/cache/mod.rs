@@ -89,15 +89,12 @@ impl CredentialProvider for Cache {
             }
             return known;
         }
-        let renewed = async move {
-            let renewal = Arc::clone(&shared.renewal).lock_owned().await;
-            // Another caller may have renewed them meanwhile.
-            match shared.known() {
-                Some(known) => known,
-                None => shared.renew(renewal).await,
-            }
-        };
-        self.tasks.run(renewed).await
+        let renewal = Arc::clone(&shared.renewal).lock_owned().await;
+        // Another caller may have renewed them meanwhile.
+        match shared.known() {
+            Some(known) => known,
+            None => self.tasks.run(async move { shared.renew(renewal).await }).await,
+        }
     }
 
     fn invalidate(&self, credentials: &Credentials) {
