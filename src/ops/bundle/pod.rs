@@ -21,8 +21,8 @@ const SIDECARS: &[&str] = &[
     "node-driver-registrar",
 ];
 
-/// Settings of the driver that hold no secret: programs and roles, flags that take a value, with `--`, and variables, with
-/// `$`.
+/// Settings of the driver that hold no secret: programs and roles, flags that take a value, with `--`, and variables,
+/// with `$`.
 pub(super) type KnownSettings = BTreeSet<String>;
 
 /// Whether the container is one of the chart, whose flags and logs are included.
