@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::rule::{Evidence, Rule, is_running};
+use super::rule::{Evidence, Rule, is_running, is_suspect};
 use super::{FencingConfig, MAX_READ};
 use crate::base::{Deadline, LogOnce, error_chain};
 use crate::cluster::events::{Cause, ClusterEvent, EventRecorder};
@@ -41,9 +41,7 @@ pub async fn run(mut fencing: Fencing, config: FencingConfig) {
     let failures = LogOnce::default();
     let mut pause = PAUSE.0;
     loop {
-        let mut members = fencing.nodes.members();
-        // The instance of another CSINode may be that of an earlier Node.
-        members.retain(|member| member.has_owner);
+        let members = fencing.nodes.members();
         let is_waiting = |member: &Member| fencing.is_of_interest(member) || rule.is_new(member);
         if !members.iter().any(is_waiting) {
             rule.reset();
@@ -77,7 +75,7 @@ impl Fencing {
         match &member.out_of_service {
             // Until it is ready, the taint stays.
             Some(value) => value == self.driver.as_str() && member.is_ready,
-            None => !member.is_ready,
+            None => is_suspect(member),
         }
     }
 

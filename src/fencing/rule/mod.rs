@@ -63,7 +63,8 @@ impl Rule {
 
     /// Records a read of the instances of all suspects. Returns whether it counts.
     pub(super) fn record(&mut self, read: &InstanceStates, members: &[Member]) -> bool {
-        let has_canary = members.iter().any(|member| member.is_ready && is_running(member, read));
+        let is_canary = |member: &Member| member.is_ready && member.has_owner && is_running(member, read);
+        let has_canary = members.iter().any(is_canary);
         if std::mem::replace(&mut self.key, read.key) != read.key {
             self.reset();
             self.known.clear();
@@ -142,8 +143,9 @@ impl Rule {
     }
 }
 
-fn is_suspect(member: &Member) -> bool {
-    !member.is_ready && member.out_of_service.is_none()
+/// Without an owner, the CSINode may be that of an earlier Node, and name another instance.
+pub(super) fn is_suspect(member: &Member) -> bool {
+    !member.is_ready && member.has_owner && member.out_of_service.is_none()
 }
 
 pub(super) fn is_running(member: &Member, read: &InstanceStates) -> bool {

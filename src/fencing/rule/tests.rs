@@ -278,3 +278,19 @@ fn an_instance_that_was_never_returned_is_not_released() {
     }
     assert_eq!(rule.due(&members), (Vec::new(), 0));
 }
+
+#[test]
+fn a_node_whose_csinode_has_no_owner_is_neither_fenced_nor_a_canary() {
+    let start = Instant::now();
+    let states = [(0, Some(InstanceStatus::Running)), (1, Some(InstanceStatus::Stopped))];
+    for (has_owner, expected) in [([true, true], Some(1)), ([true, false], Some(0)), ([false, true], None)] {
+        let mut rule = rule(50);
+        let mut members = [member(0, true), member(1, false)];
+        for (member, has_owner) in members.iter_mut().zip(has_owner) {
+            member.has_owner = has_owner;
+        }
+        let counts = [0, 60].map(|second| rule.record(&read(start, second, &states), &members));
+        assert_eq!(counts, [expected.is_some(); 2], "{has_owner:?}");
+        assert_eq!(rule.due(&members).0.len(), expected.unwrap_or(0), "{has_owner:?}");
+    }
+}
