@@ -274,6 +274,7 @@ mod tests {
             ("TYPE=LVM2_member\nUSAGE=raid\n", "LVM2_member (raid)"),
             ("TYPE=vfat\nUSAGE=filesystem\n", "vfat (filesystem)"),
             ("TYPE=ext4\nUSAGE=other\n", "ext4 (other)"),
+            ("TYPE=XFS\nUSAGE=filesystem\n", "XFS (filesystem)"),
         ] {
             let content = classify(&output(Some(0), export, ""), &scan_with(Some(0)));
             assert_eq!(content.unwrap().to_string(), what);

@@ -242,6 +242,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_deleted_item_is_not_on_further_pages() {
+        let listings = Listings::default();
+        let number = listings.insert("test", &Arc::new(items(3, 10))).unwrap();
+        let reader = listings.find(number, "test").unwrap();
+        listings.mark_deleted("d-000001");
+        listings.mark_deleted("d-unknown");
+        let left = listings.find(number, "test").unwrap();
+        let left: Vec<_> = left.iter().map(|item| item.cursor.id()).collect();
+        assert_eq!(left, ["d-000000", "d-000002"]);
+        assert_eq!(reader.len(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_cache_is_limited_and_abandoned_listings_expire() {
         let listings = Listings::default();
         let numbers: Vec<_> = (0..6)

@@ -129,6 +129,19 @@ async fn many_callers_start_a_single_renewal() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn canceled_callers_leave_a_single_task() {
+    let setup = Setup::new(3600);
+    let callers = (0..50).map(|_| {
+        let cache = Arc::clone(&setup.cache);
+        async move { tokio::time::timeout(Duration::from_millis(10), cache.provide()).await }
+    });
+    for caller in callers.collect::<tokio::task::JoinSet<_>>().join_all().await {
+        assert!(caller.is_err());
+    }
+    assert_eq!(setup.cache.tasks.running(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_canceled_caller_does_not_cancel_the_renewal() {
     let setup = Setup::new(3600);
     let canceled = tokio::time::timeout(Duration::from_millis(10), setup.cache.provide());
