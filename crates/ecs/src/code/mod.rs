@@ -4,6 +4,9 @@
 mod kind;
 mod table;
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 pub use kind::Kind;
 pub use table::Condition;
 
@@ -44,16 +47,24 @@ fn by_action(action: &str, status: u16, code: &str) -> Option<Condition> {
     Some(condition)
 }
 
-/// The condition that lists a code like this.
-fn listed(is_like: impl Fn(&str) -> bool) -> Option<Condition> {
-    let mut all = Condition::ALL.iter();
-    let found = all.find(|(_, codes)| codes.split_whitespace().any(&is_like));
-    found.map(|(condition, _)| *condition)
+/// All listed codes with their conditions.
+static LISTED: LazyLock<BTreeMap<&str, Condition>> = LazyLock::new(|| {
+    let all = Condition::ALL.iter();
+    all.flat_map(|(condition, codes)| codes.split_whitespace().map(|code| (code, *condition)))
+        .collect()
+});
+
+/// The condition of the family of codes that this one belongs to.
+fn family(code: &str) -> Option<Condition> {
+    let mut listed = LISTED.iter();
+    let is_member = |known: &str| known.strip_suffix('*').is_some_and(|start| code.starts_with(start));
+    let family = listed.find(|(known, _)| is_member(known));
+    family.map(|(_, condition)| *condition)
 }
 
 /// The condition of a code that this action returned with this status.
 pub(super) fn condition(action: &str, status: u16, code: &str) -> Condition {
-    let exactly = || listed(|known| known == code);
+    let exactly = || LISTED.get(code).copied();
     if let Some(condition) = by_action(action, status, code).or_else(exactly) {
         return condition;
     }
@@ -63,8 +74,7 @@ pub(super) fn condition(action: &str, status: u16, code: &str) -> Condition {
     }
     // These statuses alone mean that the call may have taken effect or can be retried.
     let is_transient = matches!(status, 429 | 500..);
-    let is_of_family = |known: &str| known.strip_suffix('*').is_some_and(|start| code.starts_with(start));
-    let family = listed(is_of_family).filter(|_| !is_transient);
+    let family = family(code).filter(|_| !is_transient);
     family.unwrap_or_else(|| by_status(status, code))
 }
 
