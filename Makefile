@@ -2,7 +2,7 @@
 # ARGS and ROW reach the recipes through the environment, so that the shell does not interpret `|`, `*` or `;` in them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cluster lint test test-all ci test-oldest guests programs tools host machines rest e2e e2e-upstream sanity image image-check chart release bench
+.PHONY: help setup demo cluster lint test test-all ci test-oldest guests programs tools host roles waiting machines rest e2e e2e-upstream sanity image image-check chart release bench
 
 SHELL := /bin/bash
 # Cargo and Go decide themselves how much they do in parallel.
@@ -15,8 +15,10 @@ SUITE := tests/cluster/bin/upstream.test
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Suites of machines and Kubernetes, and suites that mostly wait for timers, tools and devices.
 MACHINES := cluster guest e2e
-WAITING := node node_kill node_model roles
+WAITING := node node_kill node_model
 SUITES := $(notdir $(patsubst %/main.rs,%,$(wildcard tests/*/main.rs crates/*/tests/*/main.rs)))
+HOST := $(filter-out $(MACHINES) $(WAITING) roles,$(SUITES))
+tests = $(patsubst %,--test %,$(1))
 ARCH ?= $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 
 help: ## Show this list
@@ -70,13 +72,13 @@ lint: ## Check the format, lints, licences and vulnerabilities of dependencies, 
 	scripts/deny
 
 test: ## Run the tests on this machine; those that need root are skipped without it
-	$(call lanes,test,host waiting)
+	$(call lanes,test,host roles waiting)
 
 test-all: ## Run all tests: also in guests and Kubernetes, the demo, the chart, SDKs, csi-sanity, the image
-	$(call lanes,test-all,host waiting machines rest)
+	$(call lanes,test-all,host roles waiting machines rest)
 
 ci: ## Run lint and test-all
-	$(call lanes,test-all,lint host waiting machines rest)
+	$(call lanes,test-all,lint host roles waiting machines rest)
 
 # Lanes run in parallel. The whole output is searched for secrets, also after a failure; failures are repeated at its end.
 define lanes
@@ -92,12 +94,16 @@ tools:
 
 # All programs are built before any test, because a program that is being linked does not exist for a moment.
 programs: $(filter lint,$(MAKECMDGOALS))
-	$(if $(filter machines,$(MAKECMDGOALS)),[[ -n $${DRIVER_IMAGE:-} ]] || tests/e2e/image programs)
-	cargo test --locked --no-run $(if $(filter machines,$(MAKECMDGOALS)),&& cargo test --locked --no-run --test e2e)
+ifneq ($(filter machines,$(MAKECMDGOALS)),)
+	[[ -n $${DRIVER_IMAGE:-} ]] || tests/e2e/image programs
+	cargo test --locked --no-run && cargo test --locked --no-run --test e2e
+else
+	cargo test --locked --no-run --lib $(call tests,$(HOST) $(WAITING) roles)
+endif
 
 # --show-output, because a skipped test prints its reason.
 host: programs tools
-	cargo test --locked --lib $(patsubst %,--test %,$(filter-out $(MACHINES) $(WAITING),$(SUITES))) -- --show-output
+	cargo test --locked --lib $(call tests,$(HOST)) -- --show-output
 
 rest: host
 	$(TARGET)/debug/diskplugin demo
@@ -109,14 +115,18 @@ rest: host
 	tests/image/run
 
 # The output of the following lanes is printed at their end, so that it does not mix with that of `host`.
-# Roles wait for timers: with a thread for each processor, they take four times as long.
 waiting: programs tools
 	@echo 'the tests of $(WAITING) run in parallel with the following; their output is in target/waiting.log'
-	@code=0; { cargo test --locked --test roles -- --show-output --test-threads 8 || code=$$?; \
-	cargo test --locked $(patsubst %,--test %,$(filter-out roles,$(WAITING))) -- --show-output || code=$$?; } >target/waiting.log 2>&1; \
+	@code=0; cargo test --locked $(call tests,$(WAITING)) -- --show-output >target/waiting.log 2>&1 || code=$$?; \
 	cat target/waiting.log; exit $$code
 
-machines: waiting
+# Roles wait for timers: with a thread for each processor, they take four times as long.
+roles: programs tools
+	@echo 'the tests of roles run in parallel with the following; their output is in target/roles.log'
+	@code=0; cargo test --locked --test roles -- --show-output --test-threads 8 >target/roles.log 2>&1 || code=$$?; \
+	cat target/roles.log; exit $$code
+
+machines: roles waiting
 	@echo 'the tests of $(MACHINES) run in parallel with the following; their output is in target/machines.log'
 	@code=0; { { [[ -n $${DRIVER_IMAGE:-} ]] || tests/e2e/image archive; } && \
 	cargo test --locked --test cluster -- --show-output && \

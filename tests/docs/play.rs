@@ -71,17 +71,12 @@ fn lines_that_are_executed_elsewhere_are_in_the_pages_and_in_the_makefile() {
             &[&format!("{clippy} --all-targets --no-default-features -- -D warnings")],
         ),
         ("lint", &[&format!("{clippy} --test e2e -- -D warnings")]),
-        ("test", &["$(call lanes,test,host waiting)"]),
-        ("test-all", &["$(call lanes,test-all,host waiting machines rest)"]),
-        ("ci", &["$(call lanes,test-all,lint host waiting machines rest)"]),
-        (
-            "host",
-            &["cargo test --locked --lib $(patsubst %,--test %,$(filter-out $(MACHINES) $(WAITING),$(SUITES)))"],
-        ),
-        (
-            "waiting",
-            &["--test roles", "$(patsubst %,--test %,$(filter-out roles,$(WAITING)))"],
-        ),
+        ("test", &["$(call lanes,test,host roles waiting)"]),
+        ("test-all", &["$(call lanes,test-all,host roles waiting machines rest)"]),
+        ("ci", &["$(call lanes,test-all,lint host roles waiting machines rest)"]),
+        ("host", &["cargo test --locked --lib $(call tests,$(HOST))"]),
+        ("roles", &["--test roles"]),
+        ("waiting", &["$(call tests,$(WAITING))"]),
         (
             "rest",
             &["debug/diskplugin demo", "debug/examples/wiremock", "tests/helm/run"],
@@ -93,10 +88,12 @@ fn lines_that_are_executed_elsewhere_are_in_the_pages_and_in_the_makefile() {
             assert!(recipe(target).contains(command), "make {target} does not run {command}");
         }
     }
-    assert!(
-        makefile.contains("\nMACHINES := cluster guest e2e\n"),
-        "the recipe of machines names them"
-    );
+    for variable in [
+        "MACHINES := cluster guest e2e",
+        "HOST := $(filter-out $(MACHINES) $(WAITING) roles,$(SUITES))",
+    ] {
+        assert!(makefile.contains(&format!("\n{variable}\n")), "{variable}");
+    }
     let end = "\tscripts/no-secrets target/test.log || code=1; ((code == 0)) || scripts/failures target/test.log; exit $$code\n";
     assert!(makefile.contains(end));
     assert!(read(".ci/run").contains("make ci"));
