@@ -21,6 +21,7 @@ use crate::disk::dependencies::Dependencies;
 use crate::disk::error::{Error, Result, cloud};
 use crate::disk::owned::{CreateRequest, OwnedResource};
 use crate::disk::ownership::{Owner, creation_key};
+use crate::disk::refusals::Refusals;
 use crate::model::{ClientToken, Disk, Failure, Tags};
 
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(in crate::disk) struct Creator<V: OwnedResource> {
     owner: Owner,
     pub(in crate::disk) rows: Arc<Rows<V>>,
     pub(in crate::disk) names: Names,
+    /// The refused requests, without their tokens.
+    pub(in crate::disk) refusals: Refusals<String>,
     pub(in crate::disk) listing: OwnershipListing,
 }
 
@@ -46,6 +49,7 @@ impl<V: OwnedResource> Creator<V> {
         Self {
             listing: OwnershipListing::for_resource::<V>(shared),
             names: Names::default(),
+            refusals: Refusals::default(),
             ecs: Arc::clone(&shared.ecs),
             owner: shared.owner.clone(),
             rows,
@@ -111,17 +115,28 @@ impl<V: OwnedResource> Creator<V> {
         Ok(oldest.map(|row| row.id().clone()))
     }
 
-    /// The ID from [`Self::find_existing`] or from a new request, or the cloud's refusal.
+    /// The ID from [`Self::find_existing`] or from a new request, or the cloud's refusal. After a refusal, the request is
+    /// repeated with growing pauses, unless it may have taken effect.
     pub(in crate::disk) async fn find_or_create<R: CreateRequest<Row = V>>(
         &self,
         deadline: Deadline,
         call: &CreateCall,
         request: impl Fn(ClientToken) -> R + Send + Sync,
     ) -> Result<ecs::Result<V::Id>> {
-        match self.find_existing(deadline, call).await? {
-            Some(id) => Ok(Ok(id)),
-            None => self.create(deadline, call, request, |_| {}).await,
+        if let Some(id) = self.find_existing(deadline, call).await? {
+            return Ok(Ok(id));
         }
+        let order = format!("{:?}", request(ClientToken::derive(R::ACTION, [call.key.as_str()])));
+        if !self.names.get(&call.key).may_exist()
+            && let Err(refusal) = self.refusals.admit(deadline, &order).await
+        {
+            return Ok(Err(refusal));
+        }
+        let record = |outcome: &ecs::Result<V::Id>| match outcome {
+            Ok(_) => self.refusals.record_success(&order),
+            Err(error) => self.refusals.record_refusal(&order, error),
+        };
+        self.create(deadline, call, request, record).await
     }
 
     /// Creates the resource that [`Self::find_existing`] did not find. Returns its ID or the cloud's refusal. `record`

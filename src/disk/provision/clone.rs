@@ -1,8 +1,8 @@
 //! Clones a disk through a temporary snapshot.
 //!
 //! A tag of the snapshot has the name of the new volume, so that later calls find it: a repeated create continues with
-//! it and deletes it once the disk exists; so does the deletion of the clone. Otherwise, the cloud deletes it after a
-//! day.
+//! it and deletes it once the disk exists; so does the deletion of the clone. A final error deletes it too, except a
+//! stock-out, after which the provisioner retries in another zone. Otherwise, the cloud deletes it after a day.
 
 use ecs::Kind;
 use ecs::poll::Operation;
@@ -40,6 +40,8 @@ impl Provisioner {
                 Ok(disk)
             }
             Err(error) if !error.failure_kind().is_final() => Err(error),
+            // Each retry would take and delete a snapshot of the whole source.
+            Err(error @ Error::OutOfStock { .. }) => Err(error),
             Err(error) => {
                 let call = self.snapshots.call(&temporary_snapshot(&new, source));
                 // The caller may never retry.

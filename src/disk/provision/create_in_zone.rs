@@ -44,7 +44,7 @@ impl Provisioner {
             let refusal = if may_exist() {
                 None
             } else {
-                self.refusals.admit(deadline, &order).await.err()
+                self.creator.refusals.admit(deadline, &order).await.err()
             };
             let rejection = if let Some(refusal) = refusal {
                 refusal
@@ -55,9 +55,9 @@ impl Provisioner {
                 let record = |outcome: &ecs::Result<DiskId>| {
                     stock.record(candidate, outcome.as_ref().err());
                     match outcome {
-                        Ok(_) => self.refusals.record_success(&order),
+                        Ok(_) => self.creator.refusals.record_success(&order),
                         Err(error) if stock.is_stockout(error) => {}
-                        Err(error) => self.refusals.record_refusal(&order, error),
+                        Err(error) => self.creator.refusals.record_refusal(&order, error),
                     }
                 };
                 // Precedes the creations that only await the rate limit, so that they await this response too.

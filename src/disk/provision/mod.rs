@@ -5,7 +5,6 @@ use super::Result;
 use super::dependencies::Dependencies;
 use super::error::{Error, cloud};
 use super::evidence::Creator;
-use super::refusals::Refusals;
 use super::snapshot::Snapshotter;
 use crate::base::Deadline;
 use crate::model::{Category, Disk, Gib, ZoneId};
@@ -27,8 +26,6 @@ pub struct Provisioner {
     snapshots: Arc<Snapshotter>,
     creator: Creator<Disk>,
     stock_view: candidates::StockView,
-    /// Refusals of a request that do not depend on the stock.
-    refusals: Refusals<String>,
 }
 
 impl Provisioner {
@@ -38,7 +35,6 @@ impl Provisioner {
             shared: shared.clone(),
             snapshots,
             stock_view: candidates::StockView::default(),
-            refusals: Refusals::default(),
         }
     }
 

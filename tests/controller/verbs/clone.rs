@@ -138,19 +138,37 @@ async fn a_lost_response_of_any_call_leaves_one_clone_and_no_snapshot_after_a_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_out_of_stock_clone_leaves_no_snapshot_and_a_retry_in_another_zone_succeeds() {
+async fn an_out_of_stock_clone_keeps_its_snapshot_for_a_retry_in_another_zone() {
     let setup = Setup::new(&[]);
     let source = setup.attached("source").await;
+    let mut process = setup.clone();
     for out_of_stock in [json!(["*/*"]), json!(["cn-beijing-a/*"])] {
         setup.configure(&json!({"out_of_stock": out_of_stock}));
-        let rejected = setup.try_clone(minutes(1), &new_disk("pvc-1"), &source).await;
-        assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::ResourceExhausted);
-        assert!(setup.snapshots().is_empty());
+        // A refusal is final once the process has been active for a minute.
+        sleep(61).await;
+        for _ in 0..3 {
+            let rejected = process.try_clone(minutes(1), &new_disk("pvc-1"), &source).await;
+            assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::ResourceExhausted);
+        }
+        process = setup.restarted();
     }
     // The external provisioner retries with another zone.
     let new = in_zone("pvc-1", "b");
-    let disk = setup.clone_disk(&new, &source).await;
+    let disk = process.clone_disk(&new, &source).await;
     assert_eq!((disk.zone, setup.snapshots().len()), (Some(zone("b")), 0));
+    assert_eq!(setup.calls("CreateSnapshot"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_snapshot_of_a_clone_that_nobody_retries_is_deleted_after_a_day() {
+    let setup = Setup::new(&[]);
+    let source = setup.attached("source").await;
+    setup.configure(&json!({"out_of_stock": ["*/*"]}));
+    let rejected = setup.try_clone(minutes(1), &new_disk("pvc-1"), &source).await;
+    assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::ResourceExhausted);
+    assert_eq!(setup.snapshots().len(), 1);
+    sleep(24 * 3600).await;
+    assert!(setup.snapshots().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

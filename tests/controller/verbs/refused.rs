@@ -87,6 +87,30 @@ async fn a_refused_change_is_sent_at_most_ten_times_a_minute_and_its_refusal_is_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refused_snapshot_costs_at_most_ten_orders_a_minute() {
+    let setup = Setup::without_canary(&[]);
+    let source = setup.attached("source").await;
+    setup.faults("CreateSnapshot", 1000, &error_code(403, "QuotaExceed.Snapshot"));
+    let (mut snapshots, mut clones) = (0, 0);
+    for orders in [&mut snapshots, &mut clones] {
+        let before = setup.calls("CreateSnapshot");
+        let is_clone = before > 0;
+        let start = Instant::now();
+        while start.elapsed() < MINUTE {
+            let refused = if is_clone {
+                setup.try_clone(minutes(2), &new_disk("pvc-1"), &source).await.err()
+            } else {
+                setup.try_snapshot(minutes(2), &new_snapshot("snap-1", &source)).await.err()
+            };
+            assert!(text(&refused.unwrap()).contains("QuotaExceed.Snapshot"));
+            tokio::time::sleep(RETRY).await;
+        }
+        *orders = setup.calls("CreateSnapshot") - before;
+    }
+    assert!((2..=10).contains(&snapshots) && (2..=10).contains(&clones), "{snapshots} {clones}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_creation_refused_because_of_the_account_costs_at_most_ten_orders_a_minute() {
     for code in ["InvalidAccountStatus.NotEnoughBalance", "QuotaExceed.DiskCapacity"] {
         let setup = Setup::without_canary(&[]);
