@@ -293,8 +293,11 @@ pub(super) fn backing_file(dir: &Path) -> Result<Option<PathBuf>> {
 
 /// A number of sectors; 0 if the attribute does not exist.
 fn bytes_attribute(path: &Path) -> Result<Bytes> {
-    let sectors: Option<u64> = parsed_attribute(path)?;
-    Ok(Bytes(sectors.unwrap_or(0) * SECTOR))
+    Ok(sectors(parsed_attribute(path)?.unwrap_or(0)))
+}
+
+pub(super) fn sectors(count: u64) -> Bytes {
+    Bytes(count * SECTOR)
 }
 
 pub(super) fn number_of(path: &Path) -> Result<DeviceNumber> {

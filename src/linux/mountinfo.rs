@@ -132,7 +132,7 @@ pub(super) fn set_dev(mounts: &mut [Mount], dev: DeviceNumber) {
 }
 
 /// The mounts of a table, in the kernel's order: of two mounts at one point, the later one is on top.
-fn parse(table: &[u8]) -> std::result::Result<Vec<Mount>, String> {
+pub(super) fn parse(table: &[u8]) -> std::result::Result<Vec<Mount>, String> {
     let lines = table.split(|&byte| byte == b'\n');
     lines
         .filter(|line| !line.is_empty())

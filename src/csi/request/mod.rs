@@ -9,7 +9,7 @@ pub(super) mod capability;
 pub(super) mod create_volume;
 pub mod error;
 pub(super) mod field;
-mod limits;
+pub(super) mod limits;
 pub(super) mod node;
 pub(super) mod page;
 pub(super) mod snapshot;
@@ -56,7 +56,7 @@ fn deadline<T>(request: &Request<T>) -> Deadline {
 }
 
 /// The header value: up to eight digits and a unit (gRPC over HTTP/2, `Timeout`).
-fn parse_timeout(value: &str) -> Option<Duration> {
+pub(super) fn parse_timeout(value: &str) -> Option<Duration> {
     let (unit_at, unit) = value.char_indices().next_back()?;
     let digits = &value[..unit_at];
     if digits.len() > 8 {
