@@ -264,7 +264,10 @@ pub(crate) fn item(items: &HashMap<String, Value>, key: &str) -> Option<String> 
 
 /// The first role in a list of roles.
 pub(crate) fn first_role(listed: &str) -> Option<String> {
-    let name = listed.lines().next()?.trim().trim_end_matches('/');
+    let name = listed.lines().next()?;
+    let name = name
+        .trim_start()
+        .trim_end_matches(|c: char| c == '/' || c.is_whitespace());
     (!name.is_empty()).then(|| name.to_owned())
 }
 

@@ -22,7 +22,7 @@ pub fn run(data: &[u8]) {
     let Some((error, rejects_time)) = fuzzing::error(action, status, limit, body, &credentials) else {
         return;
     };
-    let json: Option<Value> = serde_json::from_slice(body).ok();
+    let json: Option<Value> = serde_json::from_str(&String::from_utf8_lossy(body)).ok();
     let field = |name: &str| json.as_ref()?.get(name)?.as_str().filter(|text| !text.is_empty());
     if let Some(code) = error.code() {
         assert_eq!(field("Code"), Some(code));

@@ -116,7 +116,11 @@ fn check_mkfs(words: &[String]) {
     for word in words {
         assert!(!["-F", "-f", "--force", "-C"].contains(&word.as_str()), "{words:?}");
         assert!(
-            !word.contains('/') && !word.is_empty() && !word.contains(char::is_whitespace),
+            !word.is_empty() && (word.starts_with('-') || !word.contains('/')),
+            "{words:?}"
+        );
+        assert!(
+            !word.contains(|c: char| c.is_control() || c.is_whitespace()),
             "{words:?}"
         );
     }
