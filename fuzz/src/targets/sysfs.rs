@@ -1,7 +1,7 @@
 //! Attributes of devices in sysfs and procfs.
 
 use diskplugin::linux::{Capabilities, Capability, DeviceNumber, IoStatistics, Partition, fuzzing};
-use diskplugin::model::{Bytes, Serial};
+use diskplugin::model::Serial;
 
 use crate::input::Input;
 
@@ -36,6 +36,8 @@ pub fn run(data: &[u8]) {
 }
 
 fn check_partition(start: u64, size: u64) {
+    let bytes = u128::from(size) * 512;
+    assert_eq!(u128::from(fuzzing::size(size).0), bytes.min(u128::from(u64::MAX)));
     let (start, size) = (fuzzing::size(start), fuzzing::size(size));
     let partition = Partition {
         name: "vdb1".to_owned(),
@@ -48,7 +50,6 @@ fn check_partition(start: u64, size: u64) {
     let end = u128::from(start.0) + u128::from(size.0);
     let limit = 1_u128 << 41;
     assert_eq!(partition.is_at_dos_limit(), (limit - 1024..=limit).contains(&end));
-    let _: Bytes = start.min(size);
 }
 
 fn check_statistics(text: &str) {
