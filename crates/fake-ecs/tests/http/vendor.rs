@@ -1,6 +1,6 @@
-//! What the vendor's CSI driver (kubernetes-sigs/alibaba-cloud-csi-driver) expects of the cloud: its requests with their
-//! parameters, the fields that it reads, and the codes that it handles. Disks, snapshots and attachments are signed with
-//! V1 there, tags, changes and descriptions of instances with V3.
+//! What the vendor's CSI driver (kubernetes-sigs/alibaba-cloud-csi-driver) expects of the cloud: its requests with
+//! their parameters, the fields that it reads, and the codes that it handles. It signs calls about disks, snapshots and
+//! attachments with V1, those about tags, changes and descriptions of instances with V3.
 
 use super::*;
 
