@@ -2,7 +2,7 @@
 # ARGS and ROW reach the recipes through the environment, so that the shell does not interpret `|`, `*` or `;` in them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cluster lint test test-all ci test-oldest guests programs tools host roles waiting machines rest e2e e2e-upstream sanity image image-check chart release bench
+.PHONY: help setup demo cluster lint test test-all ci test-oldest guests programs tools host roles waiting machines rest e2e e2e-upstream sanity image image-check chart release bench fuzz
 
 SHELL := /bin/bash
 # Cargo and Go decide themselves how much they do in parallel.
@@ -19,6 +19,8 @@ WAITING := node node_kill node_model
 SUITES := $(notdir $(patsubst %/main.rs,%,$(wildcard tests/*/main.rs crates/*/tests/*/main.rs)))
 HOST := $(filter-out $(MACHINES) $(WAITING) roles,$(SUITES))
 tests = $(patsubst %,--test %,$(1))
+# For each target: seconds, such as 20s, or a number of executions.
+FUZZ ?= 20s
 ARCH ?= $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 
 help: ## Show this list
@@ -66,6 +68,7 @@ lint: ## Check the format, lints, licences and vulnerabilities of dependencies, 
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --all-targets --no-default-features -- -D warnings
 	cargo clippy --locked --test e2e -- -D warnings
+	cargo clippy --locked --package fuzz -- -D warnings --cfg fuzzing
 	cargo check --locked --package fake-ecs --features wiremock --example wiremock
 	cargo check --locked --package ecs --example list_disks
 	scripts/msrv
@@ -113,6 +116,7 @@ rest: host
 	tests/sdk/run
 	tests/sanity/run
 	tests/image/run
+	scripts/fuzz 2s
 
 # The output of the following lanes is printed at their end, so that it does not mix with that of `host`.
 waiting: programs tools
@@ -133,6 +137,10 @@ machines: roles waiting
 	cargo test --locked --test guest -- --show-output && \
 	cargo test --locked --test e2e; } >target/machines.log 2>&1 || code=$$?; \
 	cat target/machines.log; exit $$code
+
+fuzz: ## Fuzz the parsers, each target for FUZZ=20s or FUZZ=10000000 executions (ARGS=TARGET selects one)
+	scripts/setup test
+	set -f; scripts/fuzz $(FUZZ) $$ARGS
 
 sanity: ## Run the CSI conformance suite against all-in-one (ARGS=… are passed on)
 	scripts/setup go

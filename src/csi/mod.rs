@@ -2,6 +2,8 @@
 
 mod authority;
 pub mod controller;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod health;
 pub mod identity;
 pub mod layer;

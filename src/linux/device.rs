@@ -113,7 +113,7 @@ impl Partition {
     }
 
     fn end(&self) -> u64 {
-        self.start.0 + self.size.0
+        self.start.0.saturating_add(self.size.0)
     }
 }
 
@@ -293,8 +293,11 @@ pub(super) fn backing_file(dir: &Path) -> Result<Option<PathBuf>> {
 
 /// A number of sectors; 0 if the attribute does not exist.
 fn bytes_attribute(path: &Path) -> Result<Bytes> {
-    let sectors: Option<u64> = parsed_attribute(path)?;
-    Ok(Bytes(sectors.unwrap_or(0) * SECTOR))
+    Ok(sectors(parsed_attribute(path)?.unwrap_or(0)))
+}
+
+pub(super) fn sectors(count: u64) -> Bytes {
+    Bytes(count.saturating_mul(SECTOR))
 }
 
 pub(super) fn number_of(path: &Path) -> Result<DeviceNumber> {
@@ -392,10 +395,22 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_size_is_an_error() {
+    fn an_invalid_size_is_an_error_and_a_large_one_does_not_overflow() {
         let sys = tempfile::tempdir().unwrap();
         file(sys.path(), "block/vdb/dev", "254:16\n");
         file(sys.path(), "block/vdb/size", "big\n");
         assert!(reader(sys.path()).scan().is_err());
+        file(sys.path(), "block/vdb/size", "18446744073709551615\n");
+        let device = reader(sys.path()).read("vdb").unwrap().unwrap();
+        assert_eq!(device.size, Bytes(u64::MAX));
+        let partition = Partition {
+            name: "vdb1".to_owned(),
+            index: 1,
+            number: device.number,
+            start: device.size,
+            size: device.size,
+            holders: Vec::new(),
+        };
+        assert_eq!(partition.room(&device), Bytes(0));
     }
 }

@@ -58,7 +58,7 @@ impl IoStatistics {
         let fields = text.split_whitespace().map_while(|field| field.parse().ok());
         let fields: Vec<u64> = fields.collect();
         let field = |index: usize| fields.get(index).copied();
-        let (discards, flushes) = (field(11).unwrap_or(0), field(15).unwrap_or(0));
+        let completed = [field(0)?, field(4)?, field(11).unwrap_or(0), field(15).unwrap_or(0)];
         Some(Self {
             reads: field(0)?,
             read_bytes: field(2)?.saturating_mul(SECTOR),
@@ -66,7 +66,7 @@ impl IoStatistics {
             writes: field(4)?,
             written_bytes: field(6)?.saturating_mul(SECTOR),
             write_milliseconds: field(7)?,
-            completed: field(0)? + field(4)? + discards + flushes,
+            completed: completed.into_iter().fold(0, u64::saturating_add),
             in_flight: field(8)?,
             busy_milliseconds: field(9)?,
         })
@@ -143,5 +143,7 @@ mod tests {
         };
         assert_eq!(IoStatistics::parse(text), Some(expected));
         assert_eq!(IoStatistics::parse("1 2 3"), None);
+        let large = format!("{} 0 0 0 1 0 0 0 0 0", u64::MAX);
+        assert_eq!(IoStatistics::parse(&large).unwrap().completed, u64::MAX);
     }
 }

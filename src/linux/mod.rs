@@ -44,6 +44,8 @@ mod wipe;
 
 #[cfg(test)]
 pub(crate) mod fake;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 
 pub(crate) use blocking::MAX_THREADS;
 pub use capability::{Capabilities, Capability};

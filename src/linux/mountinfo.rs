@@ -132,7 +132,7 @@ pub(super) fn set_dev(mounts: &mut [Mount], dev: DeviceNumber) {
 }
 
 /// The mounts of a table, in the kernel's order: of two mounts at one point, the later one is on top.
-fn parse(table: &[u8]) -> std::result::Result<Vec<Mount>, String> {
+pub(super) fn parse(table: &[u8]) -> std::result::Result<Vec<Mount>, String> {
     let lines = table.split(|&byte| byte == b'\n');
     lines
         .filter(|line| !line.is_empty())
@@ -212,7 +212,8 @@ fn unescape(field: &[u8]) -> Vec<u8> {
     let mut parts = field.split(|&byte| byte == b'\\');
     let mut bytes = parts.next().unwrap_or_default().to_vec();
     for part in parts {
-        let digits = part.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = part.get(..3).filter(|digits| digits.iter().all(u8::is_ascii_digit));
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
         match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
             Some(byte) => bytes.extend([&[byte], &part[3..]].concat()),
             None => bytes.extend([b"\\", part].concat()),
@@ -252,6 +253,8 @@ mod tests {
         assert_eq!(mounts[0].number, DeviceNumber { major: 7, minor: 5 });
         assert_eq!(mounts[1].root, Path::new("/loop5"));
         assert!(!mounts[1].is_whole());
+        let other = parse(b"36 35 7:5 / /a\\+40\\400\\08\\ rw - ext4 s rw").unwrap();
+        assert_eq!(other[0].point, Path::new("/a\\+40\\400\\08\\"));
     }
 
     #[test]

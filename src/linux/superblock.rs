@@ -43,7 +43,7 @@ impl Superblocks {
     /// the superblock of a grown xfs later, and not through the page cache of the device.
     pub fn mounted_size(&self, filesystem: Filesystem, total: Bytes) -> Option<Bytes> {
         match (filesystem, self.xfs_log) {
-            (Filesystem::Xfs, Some(log)) => Some(Bytes(total.0 + log.0)),
+            (Filesystem::Xfs, Some(log)) => Some(Bytes(total.0.saturating_add(log.0))),
             _ => self.size(filesystem),
         }
     }
@@ -139,8 +139,9 @@ fn ext_size(head: &[u8]) -> Option<u64> {
     let sb = ext_superblock(head)?;
     let has_high = le(sb, 96, 4)? & FEATURE_64BIT != 0;
     let high = if has_high { le(sb, 0x150, 4)? } else { 0 };
-    let block = 1024u64.checked_shl(u32::try_from(le(sb, 24, 4)?).ok()?)?;
-    ((high << 32) | le(sb, 4, 4)?).checked_mul(block)
+    // The largest block has 64 KiB.
+    let log = u32::try_from(le(sb, 24, 4)?).ok().filter(|log| *log <= 6)?;
+    ((high << 32) | le(sb, 4, 4)?).checked_mul(1024 << log)
 }
 
 /// struct xfs_dsb: sb_magicnum at 0.
@@ -198,8 +199,17 @@ mod tests {
         ext[1024 + 96] = 0x80;
         ext[1024 + 0x150] = 1;
         assert_eq!(stated_size(Filesystem::Ext4, &ext), Some(((1 << 32) + 5) * 4096));
+        for log in [7, 60] {
+            ext[1024 + 24] = log;
+            assert_eq!(stated_size(Filesystem::Ext4, &ext), None);
+        }
         let mut xfs = b"XFSB\0\0\x10\0\0\0\0\0\0\0\0\x03".to_vec();
         assert_eq!(stated_size(Filesystem::Xfs, &xfs), Some(3 * 4096));
+        xfs.resize(100, 0);
+        xfs[48] = 1;
+        xfs[99] = 1;
+        let mounted = Superblocks::parse(&xfs).mounted_size(Filesystem::Xfs, Bytes(u64::MAX));
+        assert_eq!(mounted, Some(Bytes(u64::MAX)));
         xfs.truncate(12);
         assert_eq!(stated_size(Filesystem::Xfs, &xfs), None);
         assert_eq!(stated_size(Filesystem::Btrfs, &vec![0; 1 << 20]), None);

@@ -73,7 +73,7 @@ pub(super) fn read_setting(path: &Path) -> io::Result<Option<String>> {
 }
 
 /// `none [mq-deadline] kyber` selects `mq-deadline`.
-fn selected(text: &str) -> &str {
+pub(super) fn selected(text: &str) -> &str {
     let mut words = text.split_whitespace();
     let selected = words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     selected.unwrap_or(text)

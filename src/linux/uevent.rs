@@ -85,7 +85,7 @@ fn is_of_kernel(sender: Option<NetlinkAddr>) -> bool {
 }
 
 /// Whether the message is about a whole block device, which was added, removed or changed, such as resized.
-fn is_of_disk(message: &[u8]) -> bool {
+pub(super) fn is_of_disk(message: &[u8]) -> bool {
     let has = |wanted: &[u8]| message.split(|&byte| byte == 0).any(|field| field == wanted);
     has(b"SUBSYSTEM=block") && has(b"DEVTYPE=disk")
 }

@@ -27,11 +27,12 @@ pub const SYS_CONFIG: &str = "sysConfig";
 pub const PARTITION: &str = "partition";
 pub const MKFS_OPTIONS: &str = "mkfsOptions";
 
-/// The value of a key, which is case-insensitive; none if it is missing or empty.
+/// The value of a key, which is case-insensitive; none if it is missing or empty. Of several spellings, the first one
+/// in the order of bytes: repeated requests have the same result, although their maps have no order.
 pub fn get<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>, key: &str) -> Option<&'a str> {
-    map.into_iter()
-        .find(|(name, value)| name.eq_ignore_ascii_case(key) && !value.is_empty())
-        .map(|(_, value)| value.as_str())
+    let given = map.into_iter();
+    let given = given.filter(|(name, value)| name.eq_ignore_ascii_case(key) && !value.is_empty());
+    given.min().map(|(_, value)| value.as_str())
 }
 
 /// Parses a boolean in the spellings of the vendor's driver.
@@ -57,5 +58,14 @@ mod tests {
         ]);
         assert_eq!(get(&map, FS_TYPE), Some("xfs"));
         assert_eq!(get(&map, READ_ONLY), None);
+    }
+
+    #[test]
+    fn of_several_spellings_the_same_one_is_read_each_time() {
+        for _ in 0..20 {
+            let spellings = [("readonly", "false"), ("READONLY", "true"), ("readOnly", "false")];
+            let map: HashMap<_, _> = spellings.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+            assert_eq!(get(&map, READ_ONLY), Some("true"));
+        }
     }
 }

@@ -9,6 +9,8 @@ mod code;
 pub mod credential;
 pub mod endpoint;
 pub mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod http_transport;
 pub mod metadata;
 pub mod model;

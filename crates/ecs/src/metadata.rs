@@ -120,15 +120,11 @@ impl Metadata {
     pub async fn get(&self, Item(path): Item, deadline: Deadline) -> Result<String, MetadataError> {
         if lock(&self.cache).items.is_none() {
             let identity = if_exists(self.fetch(IDENTITY_PATH, deadline).await)?;
-            // A malformed document counts as empty.
-            let identity = identity.and_then(|text| serde_json::from_str(&text).ok());
+            let identity = identity.as_deref().map(items);
             lock(&self.cache).items = Some(identity.unwrap_or_default());
         }
         let key = path.trim_start_matches("instance/");
-        let cached = lock(&self.cache).items.as_ref().and_then(|items| {
-            let value = items.get(key)?.as_str()?;
-            (!value.is_empty()).then(|| value.to_owned())
-        });
+        let cached = lock(&self.cache).items.as_ref().and_then(|items| item(items, key));
         if let Some(value) = cached {
             return Ok(value);
         }
@@ -144,9 +140,7 @@ impl Metadata {
     pub async fn role_name(&self) -> Result<Option<String>, MetadataError> {
         let listed = self.fetch(ROLES_PATH, Deadline::after(Duration::ZERO)).await;
         let listed = if_exists(listed)?;
-        let name = listed.as_deref().and_then(|text| text.lines().next());
-        let name = name.map(|name| name.trim().trim_end_matches('/').to_owned());
-        Ok(name.filter(|name| !name.is_empty()))
+        Ok(listed.as_deref().and_then(first_role))
     }
 
     /// The JSON document with the role's credentials, which is secret; none if the instance does not have this role.
@@ -256,6 +250,25 @@ impl Metadata {
             retry_after: seconds.map(Duration::from_secs),
         })
     }
+}
+
+/// The items of an identity document; a malformed one counts as empty.
+pub(crate) fn items(document: &str) -> HashMap<String, Value> {
+    serde_json::from_str(document).unwrap_or_default()
+}
+
+pub(crate) fn item(items: &HashMap<String, Value>, key: &str) -> Option<String> {
+    let value = items.get(key)?.as_str()?;
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+/// The first role in a list of roles.
+pub(crate) fn first_role(listed: &str) -> Option<String> {
+    let name = listed.lines().next()?;
+    let name = name
+        .trim_start()
+        .trim_end_matches(|c: char| c == '/' || c.is_whitespace());
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 /// The item; none if it does not exist. A service without tokens has no item at all.

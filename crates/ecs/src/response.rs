@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use http::HeaderMap;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio_util::bytes::Bytes;
 
 use super::error::{Condition, Error, Kind};
@@ -16,8 +15,7 @@ use crate::base::span;
 /// A complete HTTP response. Does not implement Debug, because it may contain credentials.
 pub(super) struct Response(pub(super) http::Response<Bytes>);
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
+#[derive(Debug, Default)]
 struct ErrorBody {
     code: Option<String>,
     message: Option<String>,
@@ -35,7 +33,7 @@ impl Response {
 
     /// Whether the cloud rejected the time of the request, which then had no effect.
     pub(super) fn rejects_time(&self) -> bool {
-        let Ok(body) = serde_json::from_slice::<ErrorBody>(self.0.body()) else {
+        let Ok(body) = ErrorBody::read(self.0.body()) else {
             return false;
         };
         let condition = body.error("", self.status()).condition();
@@ -74,7 +72,7 @@ impl Response {
     /// The error of an unsuccessful response. A proxy's page or an empty body leaves only the status; truncated JSON is
     /// a lost response, regardless of its status.
     pub(super) fn error(&self, action: &'static str, secrets: &RequestSecrets) -> Error {
-        let error = match serde_json::from_slice::<ErrorBody>(self.0.body()) {
+        let error = match ErrorBody::read(self.0.body()) {
             Ok(body) => body.redact(secrets).error(action, self.status()),
             Err(error) if error.is_eof() && !self.0.body().is_empty() => Error::new(Kind::Ambiguous, action)
                 .with_status(self.status())
@@ -87,6 +85,20 @@ impl Response {
 }
 
 impl ErrorBody {
+    /// Reads the members of an object. The code is read even if another member has a wrong type or encoding.
+    fn read(body: &[u8]) -> serde_json::Result<Self> {
+        let mut members: Map<String, Value> = serde_json::from_str(&String::from_utf8_lossy(body))?;
+        let mut text = |name| match members.remove(name) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        };
+        Ok(Self {
+            code: text("Code"),
+            message: text("Message"),
+            request_id: text("RequestId"),
+        })
+    }
+
     /// Removes the parts that repeat secrets of the request.
     fn redact(self, secrets: &RequestSecrets) -> Self {
         let part = |text: Option<String>| secrets.redact(text?);
@@ -190,6 +202,25 @@ mod tests {
             let response = response(404, body);
             let error = response.error("DeleteDisk", &secrets());
             assert_eq!((error.kind(), error.status()), (kind, Some(404)), "{body}");
+        }
+    }
+
+    #[test]
+    fn the_code_is_read_only_from_an_object_and_without_regard_to_other_members() {
+        for (body, code) in [
+            (
+                &br#"{"Code":"InvalidDiskId.NotFound","Message":5}"#[..],
+                Some("InvalidDiskId.NotFound"),
+            ),
+            (
+                b"{\"Code\":\"InvalidDiskId.NotFound\",\"Message\":\"\xb2\xbb\"}",
+                Some("InvalidDiskId.NotFound"),
+            ),
+            (br#"["InvalidDiskId.NotFound"]"#, None),
+        ] {
+            let response = http::Response::builder().status(404);
+            let response = Response(response.body(Bytes::from(body)).unwrap());
+            assert_eq!(response.error("DeleteDisk", &secrets()).code(), code);
         }
     }
 

@@ -114,7 +114,7 @@ impl<S> Connected for AuthorityFilter<S> {
 
 /// Rewrites the client side of an HTTP/2 connection. Data that it cannot parse passes unchanged to the server.
 #[derive(Debug, Default)]
-struct Rewriter {
+pub(super) struct Rewriter {
     partial: Vec<u8>,
     block: Option<Block>,
     state: State,
@@ -130,7 +130,7 @@ enum State {
 }
 
 impl Rewriter {
-    fn write(&mut self, bytes: &[u8], ready: &mut Vec<u8>) {
+    pub(super) fn write(&mut self, bytes: &[u8], ready: &mut Vec<u8>) {
         self.partial.extend_from_slice(bytes);
         let mut at = 0;
         while self.state != State::PassThrough {
@@ -166,7 +166,7 @@ impl Rewriter {
     }
 
     /// Passes on buffered data at the end of the stream.
-    fn finish(&mut self, ready: &mut Vec<u8>) {
+    pub(super) fn finish(&mut self, ready: &mut Vec<u8>) {
         if let Some(block) = self.block.take() {
             ready.extend(block.frames);
         }

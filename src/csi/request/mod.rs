@@ -9,7 +9,7 @@ pub(super) mod capability;
 pub(super) mod create_volume;
 pub mod error;
 pub(super) mod field;
-mod limits;
+pub(super) mod limits;
 pub(super) mod node;
 pub(super) mod page;
 pub(super) mod snapshot;
@@ -56,10 +56,10 @@ fn deadline<T>(request: &Request<T>) -> Deadline {
 }
 
 /// The header value: up to eight digits and a unit (gRPC over HTTP/2, `Timeout`).
-fn parse_timeout(value: &str) -> Option<Duration> {
+pub(super) fn parse_timeout(value: &str) -> Option<Duration> {
     let (unit_at, unit) = value.char_indices().next_back()?;
     let digits = &value[..unit_at];
-    if digits.len() > 8 {
+    if digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let amount: u64 = digits.parse().ok()?;
@@ -90,7 +90,7 @@ mod tests {
     fn every_unit_is_parsed_and_invalid_values_are_ignored() {
         assert_eq!(parse_timeout("15000m"), Some(Duration::from_secs(15)));
         assert_eq!(parse_timeout("99999999n"), Some(Duration::from_nanos(99_999_999)));
-        for invalid in ["", "S", "1x", "-1S", "123456789S", "1é"] {
+        for invalid in ["", "S", "1x", "-1S", "+1S", "123456789S", "1é"] {
             assert_eq!(parse_timeout(invalid), None, "{invalid}");
         }
     }

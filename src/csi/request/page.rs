@@ -28,11 +28,14 @@ impl FromStr for Token {
             Some((cursor, listing)) => (cursor, listing.parse().ok()),
             None => (text, None),
         };
-        let cursor = cursor.parse();
-        Ok(Self {
-            cursor: cursor.map_err(|_: InvalidCursor| Error::token(&format!("{text:?}")))?,
-            listing,
-        })
+        let invalid = || Error::token(&format!("{text:?}"));
+        let cursor = cursor.parse().map_err(|_: InvalidCursor| invalid())?;
+        let token = Self { cursor, listing };
+        // The driver prints each position in one way, so that another text is not its token.
+        if token.to_string() != text {
+            return Err(invalid());
+        }
+        Ok(token)
     }
 }
 
@@ -73,7 +76,15 @@ mod tests {
             let token: Token = text.parse().unwrap();
             assert_eq!(token.to_string(), text);
         }
-        let refused = "x@1".parse::<Token>().unwrap_err();
-        assert_eq!(refused, Error::token("\"x@1\""));
+        for text in [
+            "x@1",
+            "2024-01-01T00:00:00Z/d-1@",
+            "2024-01-01T00:00:00Z/d-1@x",
+            "2024-01-01T00:00:00Z/d-1@+7",
+            "2024-01-01T01:00:00+01:00/d-1",
+        ] {
+            let refused = text.parse::<Token>().unwrap_err();
+            assert_eq!(refused, Error::token(&format!("{text:?}")));
+        }
     }
 }

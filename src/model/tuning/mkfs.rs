@@ -193,8 +193,12 @@ impl Tuning {
                 given.add(option, "");
                 continue;
             }
-            let next = words.next_if(|word| attached.is_none() && !word.starts_with('-'));
-            let Some(value) = attached.or(next.map(String::as_str)) else {
+            let next = words.next_if(|_| attached.is_none());
+            // getopt_long(3) reads a value that begins with a dash as an option, if the option before it has none.
+            let value = attached
+                .or(next.map(String::as_str))
+                .filter(|value| !value.starts_with('-'));
+            let Some(value) = value else {
                 return Err(refuse(format!("{option:?} needs a value")));
             };
             for part in value.split(',') {
@@ -281,6 +285,7 @@ mod tests {
     fn options_that_force_or_name_another_target_are_denied_with_the_reason() {
         for (filesystem, options, why) in [
             (Ext4, "-F", FORCE),
+            (Btrfs, "--mix=-Kf", "needs a value"),
             (Ext4, "-FF", "not an option"),
             (Ext4, "-qF", "not an option"),
             (Ext4, "-q -F", FORCE),

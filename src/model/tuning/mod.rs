@@ -1,6 +1,7 @@
 //! mkfs, fsck, mount and block device options of a StorageClass. The controller checks them and passes them to the node
 //! in the volume context.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -124,6 +125,10 @@ impl Tuning {
                 };
             }
             context::SYS_CONFIG => self.block_settings = BlockSettings::parse(value)?,
+            // The kernel does not start a program with a null in an argument.
+            _ if value.contains(|c: char| c.is_control() && !c.is_whitespace()) => {
+                return Err(refuse("text without control characters"));
+            }
             _ => self.mkfs_options = value.split_whitespace().map(str::to_owned).collect(),
         }
         Ok(true)
@@ -131,7 +136,8 @@ impl Tuning {
 
     pub fn of<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>) -> Result<Self, InvalidTuning> {
         let mut tuning = Self::default();
-        for (key, value) in map {
+        // Sorted, so that repeated requests have the same result.
+        for (key, value) in map.into_iter().collect::<BTreeMap<_, _>>() {
             tuning.set(key, value)?;
         }
         Ok(tuning)
@@ -179,6 +185,14 @@ impl Tuning {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_in_options_are_rejected_and_line_feeds_separate_them() {
+        let mut tuning = Tuning::default();
+        assert!(tuning.set("mkfsOptions", "-O quota\0").is_err());
+        assert_eq!(tuning.set("mkfsOptions", "-O\nquota"), Ok(true));
+        assert_eq!(tuning.mkfs_options, ["-O", "quota"]);
+    }
 
     #[test]
     fn entries_of_the_volume_context_are_parsed_again() {

@@ -42,20 +42,24 @@ impl InstanceRole {
         };
         let document = self.metadata.role_document(&role).await?;
         let document = document.ok_or_else(|| NotConfigured(format!("the instance has no RAM role {role:?}")))?;
-        let origin = format!("the instance role {role}");
-        let invalid = |why| CredentialError::InvalidResponse {
-            from: origin.clone(),
-            why,
-        };
-        // The parse error may contain a part of a secret.
-        let malformed = |_: serde_json::Error| invalid("it cannot be parsed");
-        let document: Value = serde_json::from_str(&document).map_err(malformed)?;
-        if document["Code"] != "Success" {
-            return Err(invalid("its Code is not Success"));
-        }
-        let issued = StsCredentials::deserialize(document).map_err(malformed)?;
-        issued.into_credentials(&origin)
+        parse(&document, &format!("the instance role {role}"))
     }
+}
+
+/// The credentials in the document of a role.
+pub(crate) fn parse(document: &str, origin: &str) -> Result<Credentials, CredentialError> {
+    let invalid = |why| CredentialError::InvalidResponse {
+        from: origin.to_owned(),
+        why,
+    };
+    // The parse error may contain a part of a secret.
+    let malformed = |_: serde_json::Error| invalid("it cannot be parsed");
+    let document: Value = serde_json::from_str(document).map_err(malformed)?;
+    if document["Code"] != "Success" {
+        return Err(invalid("its Code is not Success"));
+    }
+    let issued = StsCredentials::deserialize(document).map_err(malformed)?;
+    issued.into_credentials(origin)
 }
 
 #[async_trait]

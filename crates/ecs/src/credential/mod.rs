@@ -12,7 +12,7 @@ mod cache;
 mod directory;
 mod environment;
 mod error;
-mod instance;
+pub(crate) mod instance;
 mod key;
 mod oidc;
 mod sts;

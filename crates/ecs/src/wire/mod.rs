@@ -12,9 +12,11 @@ use crate::action::{Page, UndeletedSnapshot, Unreadable};
 use crate::model::read::{Row, column, list};
 use crate::model::{TaskId, ZoneStock};
 
-/// Parses the JSON of a response. Fields that are null or empty are removed and count as missing.
+/// Parses the JSON object of a response. Fields that are null or empty are removed and count as missing.
 pub fn parse(body: &[u8]) -> serde_json::Result<Value> {
-    let mut json = serde_json::from_slice(body)?;
+    // An array would be read as the fields of the result in their order.
+    let members: Map<String, Value> = serde_json::from_slice(body)?;
+    let mut json = Value::Object(members);
     remove_empty(&mut json);
     Ok(json)
 }
@@ -108,7 +110,9 @@ impl<'de, R: Row> Deserialize<'de> for Page<R> {
         let mut page = Self::new(Vec::with_capacity(rows.len()), next);
         for row in rows {
             let id = row.get(R::ID).and_then(Value::as_str).map(str::to_owned);
-            match R::parse(row) {
+            // An array would be read as the fields of the row in their order.
+            let parsed = Map::deserialize(row).and_then(|row| R::parse(Value::Object(row)));
+            match parsed {
                 Ok(row) => page.rows.push(row),
                 Err(error) => {
                     let reason = error.to_string();

@@ -55,6 +55,13 @@ fn a_malformed_row_is_reported_and_does_not_affect_others() {
 }
 
 #[test]
+fn an_array_is_not_a_response_and_not_a_row() {
+    assert!(read::<Created<DiskId>>(br#"["d-1"]"#).is_err());
+    let page = page::<InstanceType>(r#"{"InstanceTypes":{"InstanceType":[["ecs.g6.large",17]]}}"#);
+    assert_eq!((page.rows.len(), page.unreadable.len()), (0, 1));
+}
+
+#[test]
 fn ended_events_are_omitted() {
     let json = r#"{"DiskFullStatusSet":{"DiskFullStatusType":[
         {"DiskId":"d-1","HealthStatus":{"Name":"Impaired","Code":0},"DiskEventSet":{"DiskEventType":[

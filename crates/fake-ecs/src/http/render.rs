@@ -300,6 +300,7 @@ fn constant(row: &DiskRow, held: bool, iops: u32, rate: u32) -> Value {
     "ThroughputWrite": rate,
     "ProvisionedIops": row.provisioned_iops,
     "BurstingEnabled": row.bursting,
+    "StorageClusterId": "",
     "StorageSetId": "",
     "ProductCode": "",
     "BdfId": "",

@@ -24,6 +24,7 @@ mod request;
 mod response;
 mod signature;
 mod sts;
+mod vendor;
 
 type Params = BTreeMap<String, String>;
 
