@@ -2,7 +2,7 @@
 # ARGS and ROW reach the recipes through the environment, so that the shell does not interpret `|`, `*` or `;` in them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cluster lint test test-all ci test-oldest guests programs tools host roles waiting machines rest e2e e2e-upstream sanity image image-check chart release bench fuzz
+.PHONY: help setup demo cluster lint test test-all ci test-oldest guests programs tools host roles waiting machines rest e2e e2e-upstream sanity image image-check chart release bench simulate test-long fuzz
 
 SHELL := /bin/bash
 # Cargo and Go decide themselves how much they do in parallel.
@@ -170,6 +170,17 @@ release: ## Build what a release publishes: images, SBOMs, chart, notes, checksu
 	scripts/setup image arm64
 	$(MAKE) --no-print-directory $(HELM)
 	scripts/release
+
+# A debug build runs a fraction of the schedules in the same time.
+simulate: ## Run the controller under seeded schedules of faults in virtual time (ARGS=… are passed on)
+	scripts/setup demo
+	set -f; cargo run --locked --release --package simulator -- $$ARGS
+
+test-long: ## Run 100,000 of these schedules, ten million inputs of each fuzz target, and two hours of the soak test
+	scripts/setup test
+	cargo run --locked --release --package simulator -- --schedules 100000
+	scripts/fuzz 10000000
+	SOAK_SECONDS=7200 cargo test --locked --test roles -- soak --show-output
 
 # Figures need a release build, which takes minutes. `cargo bench --bench cloud -- --list` prints the rows.
 bench: ## Print time, cloud calls, memory and size next to their floors (ROW=NAME runs one row, ARGS=… are passed on)

@@ -1,6 +1,5 @@
 //! Exponential backoff between retries, because each one counts against an API quota.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
@@ -32,8 +31,7 @@ impl Backoff {
     pub(super) fn next_delay(&mut self) -> Duration {
         let delay = self.0.next().unwrap_or(MAX_DELAY);
         // The jitter of backon can double a delay.
-        let jitter = RandomState::new().hash_one(delay) % 64;
-        delay + delay / 640 * u32::try_from(jitter).unwrap_or(0)
+        delay + delay / 640 * fastrand::u32(..64)
     }
 
     pub(super) async fn wait(&mut self, deadline: Deadline) -> Result<(), Elapsed> {

@@ -12,6 +12,7 @@ mod evidence;
 mod inventory;
 mod journal;
 mod modify;
+mod observed;
 mod owned;
 mod ownership;
 mod permissions;

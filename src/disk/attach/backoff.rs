@@ -12,12 +12,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ecs::poll::OVERDUE;
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio::time::Instant;
 
 use super::target::AttachOperation;
 use crate::base::{Deadline, Elapsed, lock};
 use crate::disk::backoff::Backoff;
+use crate::disk::observed::Observed;
 use crate::model::{Failure, InstanceId};
 
 /// How long after a rejection another request would be rejected too.
@@ -38,7 +39,7 @@ pub(super) struct InstanceBackoffs(Mutex<HashMap<(InstanceId, AttachOperation), 
 #[derive(Debug, Default)]
 pub(super) struct InstanceBackoff {
     permit: Arc<AsyncMutex<()>>,
-    state: watch::Sender<State>,
+    state: Observed<State>,
 }
 
 #[derive(Debug, Default)]
@@ -65,14 +66,14 @@ pub(super) type RetryPermit = OwnedMutexGuard<()>;
 impl InstanceBackoffs {
     pub(super) fn get(&self, node: &InstanceId, operation: AttachOperation) -> Arc<InstanceBackoff> {
         let mut nodes = lock(&self.0);
-        nodes.retain(|_, node| Arc::strong_count(node) > 1 || node.state.borrow().is_needed());
+        nodes.retain(|_, node| Arc::strong_count(node) > 1 || node.state.read().is_needed());
         Arc::clone(nodes.entry((node.clone(), operation)).or_default())
     }
 }
 
 impl InstanceBackoff {
     pub(super) fn record_rejection(&self, failure: Failure, reason: String) {
-        self.state.send_modify(|state| {
+        self.state.update(|state| {
             if !state.is_backoff_current() {
                 (state.backoff, state.due) = (Backoff::default(), None);
             }
@@ -88,7 +89,7 @@ impl InstanceBackoff {
 
     /// The instance has accepted a request, and processes it. Retries are allowed without a pause.
     pub(super) fn record_accepted(&self, reason: String) {
-        self.state.send_modify(|state| {
+        self.state.update(|state| {
             let pending = state.pending.take();
             *state = State {
                 pending,
@@ -100,7 +101,7 @@ impl InstanceBackoff {
 
     /// An operation that an earlier call has waited for is still running.
     pub(super) fn record_running(&self) {
-        self.state.send_if_modified(|state| {
+        self.state.update_if(|state| {
             if let Some(pending) = &mut state.pending {
                 pending.used = Instant::now();
             }
@@ -109,40 +110,39 @@ impl InstanceBackoff {
     }
 
     pub(super) fn record_completed(&self) {
-        self.state.send_replace(State::default());
+        self.state.update(|state| *state = State::default());
     }
 
     /// Whether the instance would reject a request now that it has not rejected before.
     pub(super) fn is_not_ready(&self) -> bool {
-        let state = self.state.borrow();
+        let state = self.state.read();
         let is_recent = state.last.is_some_and(|last| last.elapsed() < RECENT);
         is_recent || state.is_stalled() && state.due > Some(Instant::now() + SOON)
     }
 
     pub(super) async fn stalled(&self) -> Pending {
-        let mut state = self.state.subscribe();
         loop {
-            let pending = state.borrow_and_update().current().cloned();
-            let _elapsed_or_changed = match pending {
+            let changed = self.state.changed();
+            let pending = self.state.read().current().cloned();
+            match pending {
                 Some(pending) if pending.since.elapsed() >= OVERDUE => return pending,
                 Some(pending) => {
-                    let until = pending.since + OVERDUE;
-                    tokio::time::timeout_at(until, state.changed()).await.is_ok()
+                    let _elapsed_or_changed = tokio::time::timeout_at(pending.since + OVERDUE, changed).await;
                 }
-                None => state.changed().await.is_ok(),
-            };
+                None => changed.await,
+            }
         }
     }
 
     pub(super) async fn acquire(&self, deadline: Deadline) -> Result<RetryPermit, Elapsed> {
         let permit = deadline.bound(Arc::clone(&self.permit).lock_owned()).await?;
-        let mut state = self.state.subscribe();
         loop {
-            let due = state.borrow_and_update().due;
+            let changed = self.state.changed();
+            let due = self.state.read().due;
             let Some(due) = due.filter(|due| *due > Instant::now()) else {
                 return Ok(permit);
             };
-            let pause = tokio::time::timeout_at(due, state.changed());
+            let pause = tokio::time::timeout_at(due, changed);
             let _elapsed_or_changed = deadline.bound(pause).await?;
         }
     }
@@ -285,14 +285,8 @@ mod tests {
         tokio::time::advance(STALL_MEMORY - 10 * second).await;
         backoff.record_running();
         tokio::time::advance(STALL_MEMORY).await;
-        assert!(
-            backoffs
-                .get(&node(), AttachOperation::Detach)
-                .state
-                .borrow()
-                .is_stalled()
-        );
+        assert!(backoffs.get(&node(), AttachOperation::Detach).state.read().is_stalled());
         tokio::time::advance(second).await;
-        assert!(!backoff.state.borrow().is_needed());
+        assert!(!backoff.state.read().is_needed());
     }
 }

@@ -115,8 +115,8 @@ impl<V: OwnedResource> Creator<V> {
         Ok(oldest.map(|row| row.id().clone()))
     }
 
-    /// The ID from [`Self::find_existing`] or from a new request, or the cloud's refusal. After a refusal, the request is
-    /// repeated with growing pauses, unless it may have taken effect.
+    /// The ID from [`Self::find_existing`] or from a new request, or the cloud's refusal. After a refusal, the request
+    /// is repeated with growing pauses, unless it may have taken effect.
     pub(in crate::disk) async fn find_or_create<R: CreateRequest<Row = V>>(
         &self,
         deadline: Deadline,
@@ -163,7 +163,8 @@ impl<V: OwnedResource> Creator<V> {
         if !is_mismatch && (call.rejections == 0 || !consumes_token(&refusal)) {
             return Ok(Err(refusal));
         }
-        if !self.is_free(deadline, call, true).await {
+        // A mismatch is not a refusal: an earlier request under the name may have taken effect.
+        if !self.is_free(deadline, call, !is_mismatch).await {
             // After a mismatch, an earlier request under the name had other parameters. Its tags may not be indexed
             // yet.
             for pause in [READ_LAG, Duration::ZERO].iter().filter(|_| is_mismatch) {

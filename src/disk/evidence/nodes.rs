@@ -21,6 +21,10 @@ impl Nodes {
         nodes.insert(node.clone());
     }
 
+    pub(in crate::disk) fn is_empty(&self) -> bool {
+        lock(&self.0).is_empty()
+    }
+
     pub(in crate::disk) fn has_system_disk(&self, row: &Disk) -> bool {
         let nodes = lock(&self.0);
         row.kind == DiskKind::System && row.attachments.iter().any(|node| nodes.contains(node))

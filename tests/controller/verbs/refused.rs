@@ -100,14 +100,20 @@ async fn a_refused_snapshot_costs_at_most_ten_orders_a_minute() {
             let refused = if is_clone {
                 setup.try_clone(minutes(2), &new_disk("pvc-1"), &source).await.err()
             } else {
-                setup.try_snapshot(minutes(2), &new_snapshot("snap-1", &source)).await.err()
+                setup
+                    .try_snapshot(minutes(2), &new_snapshot("snap-1", &source))
+                    .await
+                    .err()
             };
             assert!(text(&refused.unwrap()).contains("QuotaExceed.Snapshot"));
             tokio::time::sleep(RETRY).await;
         }
         *orders = setup.calls("CreateSnapshot") - before;
     }
-    assert!((2..=10).contains(&snapshots) && (2..=10).contains(&clones), "{snapshots} {clones}");
+    assert!(
+        (2..=10).contains(&snapshots) && (2..=10).contains(&clones),
+        "{snapshots} {clones}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,12 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ecs::Result;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::nodes::Nodes;
 use super::{EFFECT_DELAY, Rows};
 use crate::base::{Deadline, Tasks, error_chain};
 use crate::disk::dependencies::Dependencies;
+use crate::disk::observed::Observed;
 use crate::disk::owned::{MAX_FILTERED_ROWS, OwnedResource};
 use crate::disk::ownership::creation_key;
 use crate::model::{Disk, Tags};
@@ -54,9 +55,10 @@ struct Lister {
     tags: Tags,
     /// A number that changes with the access key.
     key: Key,
-    /// The disks of the account, a canary for every kind of resource.
+    /// The disks of the account, a canary for other kinds of resources.
     disks: Option<Arc<Rows<Disk>>>,
-    state: watch::Sender<State>,
+    nodes: Arc<Nodes>,
+    state: Observed<State>,
 }
 
 type Page = ecs::Page<Row>;
@@ -124,22 +126,27 @@ impl OwnershipListing {
                 })
             })
         };
-        let (tasks, tags, disks) = (
-            shared.tasks.clone(),
-            shared.owner.tags(),
-            Some(Arc::clone(&shared.disks)),
-        );
+        let (tasks, tags, nodes) = (shared.tasks.clone(), shared.owner.tags(), Arc::clone(&shared.nodes));
+        // A list of disks needs a canary of its own.
+        let disks = (V::KIND != Disk::KIND).then(|| Arc::clone(&shared.disks));
         let key = Box::new(move || signed.key_generation());
-        Self::new(tasks, tags, Box::new(page), key, disks)
+        Self::new(tasks, tags, Box::new(page), key, (disks, nodes))
     }
 
-    fn new(tasks: Tasks, tags: Tags, page: Pages, key: Key, disks: Option<Arc<Rows<Disk>>>) -> Self {
+    fn new(
+        tasks: Tasks,
+        tags: Tags,
+        page: Pages,
+        key: Key,
+        (disks, nodes): (Option<Arc<Rows<Disk>>>, Arc<Nodes>),
+    ) -> Self {
         let lister = Arc::new(Lister {
             page,
             tags,
             key,
             disks,
-            state: watch::Sender::default(),
+            nodes,
+            state: Observed::default(),
         });
         Self { lister, tasks }
     }
@@ -161,8 +168,8 @@ impl OwnershipListing {
 
     /// Whether a listing with a canary that began [`EFFECT_DELAY`] after `since` lacks the name. Unless `is_strict`,
     /// any disk of this cluster is a sufficient canary; and an account that shows nothing at all needs none, since a
-    /// new cluster in a new account has none. A listing that has a resource of the name that is known to be gone by now
-    /// is followed by another one.
+    /// new cluster in a new account has none, unless it is known to have nodes, whose system disks must be visible. A
+    /// listing that has a resource of the name that is known to be gone by now is followed by another one.
     pub(super) async fn excludes(
         &self,
         deadline: Deadline,
@@ -186,7 +193,8 @@ impl OwnershipListing {
             };
             is_complete && names.started >= after && names.key == key && !is_outdated
         };
-        let is_proof = |names: &Names| counts(names) && (names.has_canary || !is_strict && names.is_account_empty);
+        let is_empty = |names: &Names| names.is_account_empty && self.lister.nodes.is_empty();
+        let is_proof = |names: &Names| counts(names) && (names.has_canary || !is_strict && is_empty(names));
         self.start_unless(is_proof, true);
         let Some(names) = self.wait(deadline.at_most(PROOF_TIMEOUT), counts).await else {
             return false;
@@ -207,17 +215,16 @@ impl OwnershipListing {
     /// The listing if it is usable, after a wait for one in progress.
     async fn wait(&self, deadline: Deadline, is_usable: impl Fn(&Names) -> bool + Send + Sync) -> Option<Arc<Names>> {
         let usable = |state: &State| state.names.clone().filter(|names| is_usable(names));
-        let mut states = self.lister.state.subscribe();
         let is_decided = |state: &State| usable(state).is_some() || !state.is_running;
-        let _ = deadline.bound(states.wait_for(is_decided)).await;
-        usable(&self.lister.state.borrow())
+        let _elapsed_or_decided = deadline.bound(self.lister.state.wait_for(is_decided)).await;
+        usable(&self.lister.state.read())
     }
 
     /// Starts a listing unless the last one is sufficient. A listing for a proof finds out whether the account is
     /// empty.
     fn start_unless(&self, is_sufficient: impl Fn(&Names) -> bool, is_for_proof: bool) {
         let mut is_complete = is_for_proof;
-        let begins = self.lister.state.send_if_modified(|state| {
+        let begins = self.lister.state.update_if(|state| {
             let is_paused = state
                 .last_start
                 .is_some_and(|(last, was_for_proof)| last.elapsed() < RETRY_DELAY && (was_for_proof || !is_for_proof));
@@ -253,7 +260,7 @@ impl Lister {
             }
             Err(_) => None,
         };
-        self.state.send_modify(|state| {
+        self.state.update(|state| {
             state.is_running = false;
             state.names = names.or_else(|| state.names.take());
         });
@@ -336,7 +343,7 @@ impl Names {
 
 impl fmt::Debug for OwnershipListing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.lister.state.borrow().names.clone();
+        let names = self.lister.state.read().names.clone();
         f.debug_struct("OwnershipListing")
             .field("names", &names.map(|names| names.ids.len()))
             .finish_non_exhaustive()

@@ -30,7 +30,13 @@ fn listing(names: usize, fails: &'static [usize]) -> (OwnershipListing, Arc<Atom
         })
     };
     let tags = Tags::from([("cluster".to_owned(), "test".to_owned())]);
-    let listing = OwnershipListing::new(Tasks::default(), tags, Box::new(page), Box::new(|| 0), None);
+    let listing = OwnershipListing::new(
+        Tasks::default(),
+        tags,
+        Box::new(page),
+        Box::new(|| 0),
+        (None, Arc::default()),
+    );
     (listing, calls)
 }
 
@@ -117,7 +123,7 @@ async fn a_listing_with_a_resource_that_is_gone_by_now_is_followed_by_another_on
             Box::pin(async { Ok(Page::new(rows, None)) })
         };
         let (tasks, tags) = (Tasks::default(), Tags::new());
-        let listing = OwnershipListing::new(tasks, tags, Box::new(page), Box::new(|| 0), None);
+        let listing = OwnershipListing::new(tasks, tags, Box::new(page), Box::new(|| 0), (None, Arc::default()));
         let deadline = Deadline::after(Duration::from_secs(600));
         let since = Instant::now();
         tokio::time::advance(EFFECT_DELAY).await;
@@ -146,7 +152,13 @@ async fn unreadable_row_does_not_hide_other_names() {
         page.unreadable.push(ecs::Unreadable { id, reason });
         Box::pin(async { Ok(page) })
     };
-    let listing = OwnershipListing::new(Tasks::default(), Tags::new(), Box::new(page), Box::new(|| 0), None);
+    let listing = OwnershipListing::new(
+        Tasks::default(),
+        Tags::new(),
+        Box::new(page),
+        Box::new(|| 0),
+        (None, Arc::default()),
+    );
     assert_eq!(find(&listing, "pvc-0").await, Listed::Found("d-0".to_owned()));
     // The unreadable row may have the name, so its tags must be queried.
     assert_eq!(find(&listing, "pvc-9").await, Listed::Unknown);
