@@ -176,6 +176,26 @@ mod tests {
         assert_eq!(clock.now(), "2026-05-01T12:05:01Z".parse().unwrap());
     }
 
+    #[tokio::test]
+    async fn a_request_is_signed_with_the_time_of_the_clock() {
+        let (clock, now) = clock();
+        let sign = |time: Timestamp| {
+            let (query, signature) = (String::new(), String::new());
+            let headers = Vec::new();
+            (
+                SignedRequest {
+                    query,
+                    headers,
+                    signature,
+                },
+                time,
+            )
+        };
+        let send = |_| async { Ok(Response(http::Response::default())) };
+        let (_, signed, _) = clock.exchange(sign, send).await.unwrap();
+        assert_eq!(signed, now);
+    }
+
     #[test]
     fn a_rejection_that_its_date_does_not_explain_changes_nothing() {
         let (clock, now) = clock();

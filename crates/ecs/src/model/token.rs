@@ -45,6 +45,14 @@ mod tests {
     }
 
     #[test]
+    fn a_token_depends_on_the_action() {
+        assert_ne!(
+            ClientToken::derive("CreateDisk", ["pvc-1"]),
+            ClientToken::derive("CreateSnapshot", ["pvc-1"])
+        );
+    }
+
+    #[test]
     fn parts_of_a_token_are_separated() {
         assert_ne!(
             ClientToken::derive("CreateDisk", ["ab", "c"]),
