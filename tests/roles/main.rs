@@ -31,6 +31,7 @@ mod running;
 mod secrets;
 mod settings;
 mod shutdown;
+mod soak;
 mod sockets;
 mod startup;
 mod status_page;
