@@ -23,11 +23,11 @@ struct Sample {
 fn samples() -> Vec<Sample> {
     // The documents mask the ends of IDs.
     let text = include_str!("samples.json").replace('*', "0");
-    serde_json::from_str(&text).unwrap()
+    serde_json::from_str(&text).expect("a sample is JSON")
 }
 
 fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> T {
-    wire::read(body).unwrap()
+    wire::read(body).expect("a sample is a response")
 }
 
 fn rows<R>(page: &Page<R>, to_json: impl Fn(&R) -> Value) -> Value {
