@@ -108,7 +108,6 @@ endif
 host: programs tools
 	cargo test --locked --lib $(call tests,$(HOST)) -- --show-output
 
-# The corpus of each fuzz target, without new inputs: a run does not depend on luck.
 rest: host
 	$(TARGET)/debug/diskplugin demo
 	$(TARGET)/debug/examples/wiremock
@@ -117,7 +116,6 @@ rest: host
 	tests/sdk/run
 	tests/sanity/run
 	tests/image/run
-	scripts/fuzz 1
 
 # The output of the following lanes is printed at their end, so that it does not mix with that of `host`.
 waiting: programs tools
