@@ -1,4 +1,4 @@
-//! What the callers have asked for and been told, which the oracle compares with the cloud.
+//! The requests of the callers and the responses, which the oracle compares with the state of the cloud.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

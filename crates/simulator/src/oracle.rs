@@ -18,7 +18,8 @@ const CLONE_NAME: &str = "clone-for-";
 const CLONE_FOR: &str = "diskplugin.csi.example/clone-for";
 /// Refused orders in a minute: a bound of the design. A process that starts has no memory of refusals.
 const REFUSALS_PER_MINUTE: usize = 10;
-/// A detach is also repeated while the disk is invisible: its code tells more than a read then.
+/// DetachDisk is also repeated while DescribeDisks does not return the disk, because its error code shows whether the
+/// disk is attached.
 const REFUSED_DETACHES_PER_MINUTE: usize = 20;
 
 fn rows(rows: &Value) -> impl Iterator<Item = &Value> {

@@ -133,7 +133,7 @@ async fn attach_and_detach_end_in_the_states_that_the_waiters_compare() {
         code(&test.v1("AttachDisk", &unknown).await),
         "404 InvalidInstanceId.NotFound"
     );
-    // Deletion is complete when the row is missing, which is no error.
+    // A deletion is complete when the list no longer contains the disk; the list itself succeeds.
     is_ok(&test.v1("DeleteDisk", &[("DiskId", &disk)]).await);
     assert!(test.batch(&[&disk, "d-none"]).await.is_empty());
 }
